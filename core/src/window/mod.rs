@@ -1,0 +1,447 @@
+//! How many bytes may be outstanding, and how long one READ is.
+//!
+//! The window counts bytes, not requests: what has been asked and not arrived, and what has arrived and not been
+//! consumed. It looks for the path's bandwidth and its shortest round trip and keeps their product
+//! in flight, with headroom:
+//!
+//! | phase | window | leaves it when |
+//! | --- | --- | --- |
+//! | startup | grows by the bytes that arrive, so it doubles each round trip | a round trip brought no more rate and took longer, or three brought no more rate |
+//! | steady | 1.5 x rate x shortest round trip | the shortest round trip is 10 s old |
+//! | drain | 0.75 x rate x shortest round trip | a round trip began below that window and ended |
+//!
+//! The drain empties the queue that the headroom builds, so that the next round trip is measured without it.
+//! After BBR (draft-ietf-ccwg-bbr), for requests instead of packets and without pacing: the server
+//! sends as fast as the path takes.
+
+mod chunk;
+#[cfg(test)]
+mod tests;
+
+pub use chunk::Chunk;
+
+use core::time::Duration;
+
+use crate::time::Instant;
+
+/// Window before anything is known: reaches 375 MB (10 Gbit/s x 300 ms) in ten doublings.
+const INITIAL: u64 = 512 * 1024;
+/// Smallest window: two of the smallest requests keep a path busy that is slower than anything measured.
+const MIN: u64 = 32 * 1024;
+/// Round trips below this are taken for this: on a loopback path the server's own pace needs some slack.
+const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
+/// A measured round trip is trusted for this long (BBR: 10 s).
+const ROUND_TRIP_AGE_MAX: Duration = Duration::from_secs(10);
+/// The highest of so many rounds' rates counts (BBR: 10).
+const RATE_ROUNDS: usize = 10;
+/// Rounds in a row without a rise of a quarter that end the startup (BBR: 3).
+const FLAT_ROUNDS: u32 = 3;
+
+/// How the window is set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct WindowConfig {
+    /// Most bytes outstanding and unconsumed together. Default 64 MiB. Too small: the path idles (it needs
+    /// bandwidth x round trip). Too large: a consumer that stalls leaves so much in memory.
+    pub window_bytes_max: u64,
+    /// Bytes outstanding, fixed; `None`, the default, adapts them to the path.
+    pub fixed: Option<u64>,
+    /// Longest READ in bytes; `None`, the default, takes what the server allows.
+    pub read_len_max: Option<u32>,
+    /// Most requests outstanding. Default: no bound but the table's.
+    pub requests_max: usize,
+}
+
+impl Default for WindowConfig {
+    fn default() -> Self {
+        Self {
+            window_bytes_max: 64 * 1024 * 1024,
+            fixed: None,
+            read_len_max: None,
+            requests_max: usize::MAX,
+        }
+    }
+}
+
+impl WindowConfig {
+    /// Sets [`Self::window_bytes_max`].
+    #[must_use]
+    pub const fn with_window_bytes_max(mut self, bytes: u64) -> Self {
+        self.window_bytes_max = bytes;
+        self
+    }
+
+    /// Sets [`Self::fixed`].
+    #[must_use]
+    pub const fn with_fixed(mut self, bytes: u64) -> Self {
+        self.fixed = Some(bytes);
+        self
+    }
+
+    /// Sets [`Self::read_len_max`].
+    #[must_use]
+    pub const fn with_read_len_max(mut self, bytes: u32) -> Self {
+        self.read_len_max = Some(bytes);
+        self
+    }
+
+    /// Sets [`Self::requests_max`].
+    #[must_use]
+    pub const fn with_requests_max(mut self, requests: usize) -> Self {
+        self.requests_max = requests;
+        self
+    }
+}
+
+/// What the window notes when a request leaves, and needs back when its reply comes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Sample {
+    /// When the request left.
+    pub sent_at: Instant,
+    /// Bytes that had arrived by then, and when the last of them had.
+    delivered: u64,
+    delivered_at: Instant,
+}
+
+impl Sample {
+    pub(crate) fn at(now: Instant) -> Self {
+        Self {
+            sent_at: now,
+            delivered: 0,
+            delivered_at: now,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Startup {
+        rate_full: u64,
+        flat_rounds: u32,
+    },
+    Steady,
+    /// `since` is set once no more than the drained window is in flight.
+    Drain {
+        since: Option<Instant>,
+    },
+}
+
+const STARTUP: Phase = Phase::Startup {
+    rate_full: 0,
+    flat_rounds: 0,
+};
+
+/// The window of one session.
+#[derive(Debug)]
+pub struct Window {
+    config: WindowConfig,
+    chunk: Chunk,
+    phase: Phase,
+    bytes: u64,
+    in_flight: u64,
+    unconsumed: u64,
+    delivered: u64,
+    delivered_at: Instant,
+    /// The round ends with the first reply to a request that left after `round_delivered` bytes had come.
+    round_delivered: u64,
+    round_trip_of_round: Option<Duration>,
+    round_trip_min: Option<(Duration, Instant)>,
+    rates: [u64; RATE_ROUNDS],
+    round: usize,
+    /// Most requests outstanding after stalls; `None` if there were none.
+    requests_after_stall: Option<usize>,
+}
+
+impl Window {
+    /// Makes a window for READs of up to `read_len_max` bytes.
+    #[must_use]
+    pub fn new(config: WindowConfig, read_len_max: u32) -> Self {
+        let bytes = config.fixed.unwrap_or(INITIAL).min(config.window_bytes_max);
+        Self {
+            config,
+            chunk: Chunk::new(config.read_len_max.unwrap_or(u32::MAX).min(read_len_max)),
+            phase: STARTUP,
+            bytes,
+            in_flight: 0,
+            unconsumed: 0,
+            delivered: 0,
+            delivered_at: Instant::ZERO,
+            round_delivered: 0,
+            round_trip_of_round: None,
+            round_trip_min: None,
+            rates: [0; RATE_ROUNDS],
+            round: 0,
+            requests_after_stall: None,
+        }
+    }
+
+    /// Bytes that may be outstanding and unconsumed together.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes asked for that have not arrived.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Bytes that arrived and were not consumed.
+    #[must_use]
+    pub fn unconsumed(&self) -> u64 {
+        self.unconsumed
+    }
+
+    /// The highest rate of the last rounds, in bytes a second; 0 before the first measurement.
+    #[must_use]
+    pub fn rate(&self) -> u64 {
+        self.rates.iter().copied().max().unwrap_or_default()
+    }
+
+    /// The shortest round trip of the last seconds.
+    #[must_use]
+    pub fn round_trip_min(&self) -> Option<Duration> {
+        self.round_trip_min.map(|(round_trip, _)| round_trip)
+    }
+
+    /// Most requests outstanding.
+    #[must_use]
+    pub fn requests_max(&self) -> usize {
+        self.config
+            .requests_max
+            .min(self.requests_after_stall.unwrap_or(usize::MAX))
+    }
+
+    /// The longest READ to send now, in bytes; 0 if the window is full.
+    ///
+    /// One request may always leave while nothing is outstanding or unconsumed, however small the window.
+    #[must_use]
+    pub fn read_len(&self) -> u32 {
+        let used = self.in_flight + self.unconsumed;
+        let len = match self.config.fixed {
+            Some(_) => self.chunk.len_max(),
+            None => self.chunk.len(self.bytes),
+        };
+        if used == 0 || used + u64::from(len) <= self.bytes {
+            len
+        } else {
+            0
+        }
+    }
+
+    /// Learns the server's limit on READs.
+    pub fn handle_limit(&mut self, read_len_max: u32) {
+        self.chunk = Chunk::new(
+            self.config
+                .read_len_max
+                .unwrap_or(u32::MAX)
+                .min(read_len_max),
+        );
+    }
+
+    /// A READ of `len` bytes leaves.
+    pub fn handle_sent(&mut self, now: Instant, len: u32) -> Sample {
+        if self.in_flight == 0 {
+            // An idle path says nothing about its rate.
+            self.delivered_at = now;
+        }
+        self.chunk.handle_sent(len);
+        self.in_flight += u64::from(len);
+        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
+        Sample {
+            sent_at: now,
+            delivered,
+            delivered_at,
+        }
+    }
+
+    /// The first byte of a DATA reply has come.
+    pub fn handle_first_byte(&mut self, now: Instant, sample: &Sample) {
+        let round_trip = now.saturating_duration_since(sample.sent_at);
+        let of_round = self
+            .round_trip_of_round
+            .map_or(round_trip, |least| least.min(round_trip));
+        self.round_trip_of_round = Some(of_round);
+        if self
+            .round_trip_min
+            .is_none_or(|(least, _)| round_trip <= least)
+        {
+            self.round_trip_min = Some((round_trip, now));
+        }
+    }
+
+    /// `len` bytes of data have come, and were handed on.
+    pub fn handle_data(&mut self, now: Instant, len: usize) {
+        let len = u64::try_from(len).unwrap_or(u64::MAX);
+        self.in_flight = self.in_flight.saturating_sub(len);
+        self.unconsumed += len;
+        self.delivered += len;
+        self.delivered_at = now;
+        if matches!(self.phase, Phase::Startup { .. }) && self.config.fixed.is_none() {
+            self.set_bytes(self.bytes.saturating_add(len).min(self.startup_max()));
+        }
+    }
+
+    /// A DATA reply to a READ of `asked` bytes is complete with `got` of them. `is_within` tells that all that
+    /// was asked lies before the file's announced end, so that a short reply says something of the server.
+    pub fn handle_reply(
+        &mut self,
+        now: Instant,
+        sample: &Sample,
+        asked: u32,
+        got: u32,
+        is_within: bool,
+    ) {
+        self.in_flight = self
+            .in_flight
+            .saturating_sub(u64::from(asked.saturating_sub(got)));
+        if is_within || got == asked {
+            self.chunk.handle_reply(asked, got);
+        }
+        let interval = now.saturating_duration_since(sample.delivered_at);
+        // Shorter than that and the clock of the driver's turns is measured, not the path.
+        if interval >= ROUND_TRIP_MIN {
+            let bytes = self.delivered - sample.delivered;
+            let rate = rate(bytes, interval);
+            let slot = &mut self.rates[self.round % RATE_ROUNDS];
+            *slot = rate.max(*slot);
+        }
+        if sample.delivered >= self.round_delivered {
+            self.end_round(now);
+        }
+    }
+
+    /// `bytes` were asked for and will not come.
+    pub fn handle_discarded(&mut self, bytes: u64) {
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+    }
+
+    /// `bytes` that had arrived are consumed.
+    pub fn handle_consumed(&mut self, bytes: u64) {
+        self.unconsumed = self.unconsumed.saturating_sub(bytes);
+    }
+
+    /// Nothing has come for long: the path is measured anew, and few requests are sent at once, since some servers
+    /// drop what goes beyond a number.
+    pub fn handle_stall(&mut self) {
+        self.phase = STARTUP;
+        self.rates = [0; RATE_ROUNDS];
+        self.round_trip_min = None;
+        if self.config.fixed.is_none() {
+            self.set_bytes(INITIAL);
+        }
+        self.requests_after_stall = Some(match self.requests_after_stall {
+            None => 4,
+            Some(_) => 1,
+        });
+    }
+
+    /// A reply that was given up has come: nothing had been dropped, the path had only paused.
+    pub fn handle_late_reply(&mut self) {
+        self.requests_after_stall = None;
+    }
+
+    fn set_bytes(&mut self, bytes: u64) {
+        self.bytes = bytes.max(MIN).min(self.config.window_bytes_max);
+    }
+
+    fn round_trip(&self) -> Duration {
+        self.round_trip_min()
+            .unwrap_or_default()
+            .max(ROUND_TRIP_MIN)
+    }
+
+    /// Rate x round trip, in bytes.
+    fn product(&self) -> u64 {
+        let bytes = u128::from(self.rate()) * self.round_trip().as_nanos() / 1_000_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    /// While starting up, the window may be so far ahead of what has been measured (BBR: 2.885).
+    fn startup_max(&self) -> u64 {
+        if self.rate() == 0 {
+            return u64::MAX;
+        }
+        self.product().saturating_mul(3).max(INITIAL)
+    }
+
+    fn end_round(&mut self, now: Instant) {
+        self.round_delivered = self.delivered;
+        let round_trip = self.round_trip_of_round.take();
+        match self.phase {
+            Phase::Startup {
+                rate_full,
+                flat_rounds,
+            } => {
+                let rate = self.rate();
+                self.phase = if rate == 0 || rate / 5 * 4 >= rate_full {
+                    Phase::Startup {
+                        rate_full: rate,
+                        flat_rounds: 0,
+                    }
+                } else {
+                    let least = self.round_trip();
+                    let queued = round_trip.is_some_and(|last| last > least + least / 4);
+                    let flat_rounds = flat_rounds + 1;
+                    if queued || flat_rounds == FLAT_ROUNDS {
+                        Phase::Drain { since: None }
+                    } else {
+                        Phase::Startup {
+                            rate_full,
+                            flat_rounds,
+                        }
+                    }
+                };
+            }
+            Phase::Steady => {
+                let measured_at = self.round_trip_min.map_or(now, |(_, at)| at);
+                if now.saturating_duration_since(measured_at) > ROUND_TRIP_AGE_MAX {
+                    self.round_trip_min = round_trip.map(|last| (last, now));
+                    self.phase = Phase::Drain { since: None };
+                }
+            }
+            Phase::Drain { .. } => {}
+        }
+        self.drain(now);
+        self.round += 1;
+        self.rates[self.round % RATE_ROUNDS] = 0;
+        self.follow();
+    }
+
+    /// Goes on from the drain once a whole round trip began with the queue empty.
+    fn drain(&mut self, now: Instant) {
+        let Phase::Drain { since } = self.phase else {
+            return;
+        };
+        match since {
+            None if self.in_flight <= self.product() => {
+                self.phase = Phase::Drain { since: Some(now) };
+            }
+            None => {}
+            Some(since) => {
+                if now.saturating_duration_since(since) >= self.round_trip() {
+                    self.phase = Phase::Steady;
+                }
+            }
+        }
+    }
+
+    /// Sets the window to what the phase makes of the measured path.
+    fn follow(&mut self) {
+        if self.config.fixed.is_some() || self.rate() == 0 {
+            return;
+        }
+        match self.phase {
+            Phase::Startup { .. } => {}
+            Phase::Steady => self.set_bytes(self.product().saturating_mul(3) / 2),
+            Phase::Drain { .. } => self.set_bytes(self.product().saturating_mul(3) / 4),
+        }
+    }
+}
+
+/// Bytes a second.
+fn rate(bytes: u64, interval: Duration) -> u64 {
+    let per_second = u128::from(bytes) * 1_000_000_000 / interval.as_nanos().max(1);
+    u64::try_from(per_second).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,1 @@
+//! Window against a path in miniature; the simulator has the whole tables.

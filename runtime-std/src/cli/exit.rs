@@ -1,0 +1,97 @@
+//! Exit codes, and failures that carry one.
+
+use core::fmt;
+use std::process::ExitCode;
+
+use longhaul::transport::ConnectError;
+use longhaul::{LocalError, TargetError};
+
+/// How the command ends. The numbers are documented in `--help`: scripts rely on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    Connection = 3,
+    Local = 4,
+    Protocol = 5,
+    Timeout = 6,
+    Interrupted = 130,
+    OutputClosed = 141,
+    Terminated = 143,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why the command fails: one line, and what the user can do about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>, hint: &str) -> Self {
+        Self::new(Exit::Usage, message).with_hint(hint)
+    }
+
+    pub(crate) fn with_hint(mut self, hint: &str) -> Self {
+        self.hint = Some(hint.to_owned());
+        self
+    }
+
+    /// Names what the failure is about in front of the message.
+    pub(crate) fn about(mut self, what: impl fmt::Display) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let failure = Self::new(Exit::Connection, error.to_string());
+        Self {
+            hint: error.hint().map(str::to_owned),
+            ..failure
+        }
+    }
+}
+
+impl From<LocalError> for Failure {
+    fn from(error: LocalError) -> Self {
+        let failure = Self::new(Exit::Local, error.to_string());
+        Self {
+            hint: error.hint().map(str::to_owned),
+            ..failure
+        }
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Self {
+        Self::new(Exit::Usage, error.to_string())
+    }
+}

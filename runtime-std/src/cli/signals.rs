@@ -1,0 +1,56 @@
+//! Ctrl-C and SIGTERM: the first stops the transfer in good order, the second ends the process.
+
+use core::future::Future;
+use core::time::Duration;
+
+use async_signal::{Signal, Signals};
+use smol::Timer;
+use smol::future::FutureExt as _;
+use smol::stream::StreamExt as _;
+
+use super::exit::{Exit, Failure};
+
+/// Signals that ask to stop.
+pub(super) struct Interrupt {
+    signals: Signals,
+}
+
+impl Interrupt {
+    /// Takes the signals over from the system's default, which is to die at once.
+    pub(super) fn new() -> Result<Self, Failure> {
+        #[cfg(unix)]
+        let signals = Signals::new([Signal::Int, Signal::Term]);
+        #[cfg(not(unix))]
+        let signals = Signals::new([Signal::Int]);
+        let failed =
+            |error| Failure::new(Exit::Local, format!("cannot watch for signals: {error}"));
+        Ok(Self {
+            signals: signals.map_err(failed)?,
+        })
+    }
+
+    /// Carries `work` on until it ends or a signal comes; `work` is dropped then.
+    pub(super) async fn guard<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Exit> {
+        let work = async { Ok(work.await) };
+        work.or(async { Err(self.next().await) }).await
+    }
+
+    /// Tells whether a signal has come or comes within the time. A Ctrl-C also reaches `ssh`, whose end may be
+    /// noticed first: then the lost connection is not what is to be told.
+    pub(super) async fn comes_within(&mut self, time: Duration) -> Option<Exit> {
+        let limit = async {
+            Timer::after(time).await;
+            None
+        };
+        async { Some(self.next().await) }.or(limit).await
+    }
+
+    async fn next(&mut self) -> Exit {
+        match self.signals.next().await {
+            Some(Ok(Signal::Term)) => Exit::Terminated,
+            Some(_) => Exit::Interrupted,
+            // The stream does not end; if it did, nothing could be watched any more.
+            None => core::future::pending().await,
+        }
+    }
+}

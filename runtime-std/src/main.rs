@@ -1,0 +1,16 @@
+//! The `longhaul` command.
+
+#![expect(
+    clippy::std_instead_of_alloc,
+    reason = "this crate is for hosts that have std"
+)]
+
+mod cli;
+mod clock;
+mod demo;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}
