@@ -27,3 +27,9 @@ for path in runtime-std/examples/*.rs; do
     name=$(basename "$path" .rs)
     grep -q "^example $name\b" "$0" || { say "error: add example $name to $0"; exit 1; }
 done
+
+example fetch "longhaul-test:$dir/remote" "$dir/fetched"
+cmp "$dir/remote" "$dir/fetched"
+example read_range "longhaul-test:$dir/remote" 1000000 70000 | cmp - <(tail -c +1000001 "$dir/remote" | head -c 70000)
+example by_hand "$dir/remote" "$dir/by_hand" "$LONGHAUL_SSH" -s longhaul-test sftp
+cmp "$dir/remote" "$dir/by_hand"

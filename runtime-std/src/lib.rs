@@ -8,10 +8,16 @@
     reason = "this crate is for hosts that have std"
 )]
 
+pub mod client;
+mod clock;
 mod local;
+#[cfg(test)]
+mod serve;
 mod target;
 mod text;
 pub mod transport;
 
-pub use self::local::{LocalError, LocalErrorKind};
+pub use self::client::{Client, Config, Error};
+pub use self::local::{Fresh, Kept, LocalError, LocalErrorKind};
 pub use self::target::{Target, TargetError};
+pub use longhaul_core::sftp::{Attrs, FileType};

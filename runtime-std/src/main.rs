@@ -8,6 +8,7 @@
 mod cli;
 mod clock;
 mod demo;
+mod serve;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 //! Serves a folder by SFTP, for reading: the other end of a demo, without a network or an account.
 
 mod directory;
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;
 

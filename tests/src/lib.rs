@@ -15,6 +15,8 @@
 //! | [`fault`] | a plan of faults drawn from a seed |
 //! | [`reference`](mod@reference) | what a download must produce, and a sink that checks it |
 //! | [`odometer`] | every combination of a handful of choices, one run each |
+//! | [`world`], [`job`] | one client, server and link in virtual time, and what the application does |
+//! | [`check`] | invariants after each step |
 //! | [`trace`], [`env`](mod@env) | the last lines and the hash of a run, and the replay command |
 #![expect(
     clippy::exhaustive_enums,
@@ -23,11 +25,13 @@
 
 extern crate alloc;
 
+pub mod check;
 pub mod content;
 pub mod env;
 pub mod fault;
 pub mod file;
 pub mod fuzz;
+pub mod job;
 pub mod link;
 pub mod model;
 pub mod odometer;
@@ -37,6 +41,7 @@ pub mod rng;
 mod selftest;
 pub mod tap;
 pub mod trace;
+pub mod world;
 
 /// Nanoseconds of virtual time in one millisecond.
 pub const MS: u64 = 1_000_000;

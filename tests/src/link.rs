@@ -114,6 +114,15 @@ impl Link {
         self.send_buffer.saturating_sub(self.up.unsent(now))
     }
 
+    /// Returns the moment at which the client's end takes bytes again, if it has `waiting` of them: enough
+    /// to be worth a turn.
+    #[must_use]
+    pub fn room_at(&self, now: u64, waiting: usize) -> u64 {
+        let wanted = waiting.min(self.send_buffer.div_ceil(2)).max(1);
+        self.up
+            .unsent_at(now, self.send_buffer.saturating_sub(wanted))
+    }
+
     /// Sends bytes from the client.
     pub fn client_send(&mut self, now: u64, bytes: &[u8]) {
         self.up.send(now, Piece::from(bytes));

@@ -193,6 +193,12 @@ impl<const GAPS: usize> Download<GAPS> {
         !self.is_waiting() && (self.gap_due().is_some() || self.new_len_max() > 0)
     }
 
+    /// True if it would ask for a gap next.
+    #[must_use]
+    pub fn has_gap(&self) -> bool {
+        !self.is_waiting() && self.gap_due().is_some()
+    }
+
     /// One request at a time, and one is outstanding.
     fn is_waiting(&self) -> bool {
         (self.config.serial || self.confirming.is_some()) && self.outstanding > 0

@@ -47,10 +47,11 @@ pub trait Clock {
 
 /// What the loop and its users share: one value behind a lock, and the time.
 pub trait Shared: Clone + Unpin {
-    /// Runs `f` on the state, which nobody else has meanwhile. `f` calls nothing that locks it again.
+    /// Runs `f` on the state, which nobody else has meanwhile. `f` calls nothing that locks it again, but it
+    /// may ask for the time: read before, it could be older than what another thread has told the engine.
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R;
 
-    /// The time now; it never goes back.
+    /// The time now; it never goes back. Also called within [`Self::with`].
     fn now(&self) -> Instant;
 }
 
@@ -154,8 +155,8 @@ pub async fn run<T: Transport>(
     let mut waiting = 0..0;
     let result = poll_fn(|cx| {
         for _ in 0..TURNS_MAX {
-            let now = shared.now();
             let (ended, deadline) = shared.with(|state| {
+                let now = shared.now();
                 state.driver.register(cx.waker());
                 if waiting.is_empty() {
                     waiting = 0..state.engine.poll_transmit(now, transmit);
@@ -190,9 +191,9 @@ pub async fn run<T: Transport>(
             }
             match transport.poll_read(cx, receive) {
                 Poll::Ready(Ok(len)) => {
-                    let now = shared.now();
                     let input = receive.get(..len).unwrap_or_default();
                     shared.with(|state| {
+                        let now = shared.now();
                         if input.is_empty() {
                             // The error is kept as the session's end.
                             let _ = state.engine.handle_eof(now);
@@ -207,8 +208,7 @@ pub async fn run<T: Transport>(
             if let Some(deadline) = deadline
                 && clock.poll_sleep(cx, deadline.at).is_ready()
             {
-                let now = shared.now();
-                shared.with(|state| state.engine.handle_timeout(now));
+                shared.with(|state| state.engine.handle_timeout(shared.now()));
                 is_idle = false;
             }
             if is_idle {
@@ -219,8 +219,8 @@ pub async fn run<T: Transport>(
         Poll::Pending
     })
     .await;
-    let now = shared.now();
     shared.with(|state| {
+        let now = shared.now();
         // The stream is of no use any more, whatever ended it.
         let _ = state.engine.handle_eof(now);
         state.tell();

@@ -120,9 +120,8 @@ impl<S: Shared> Remote<S> {
     }
 
     fn command<R>(&self, f: impl FnOnce(&mut State, Instant) -> R) -> R {
-        let now = self.shared.now();
         self.shared.with(|state| {
-            let result = f(state, now);
+            let result = f(state, self.shared.now());
             state.driver.wake();
             result
         })
@@ -283,9 +282,19 @@ impl<S: Shared> Transfer<S> {
     /// # Errors
     /// Why it failed.
     pub async fn finished(&mut self) -> Result<u64, OpError> {
-        match (&mut self.pending).await? {
-            Outcome::Fetched(end) => Ok(end),
-            _ => Err(OpError::Closed),
-        }
+        poll_fn(|cx| self.poll_finished(cx)).await
+    }
+
+    /// As [`Self::finished`], for those who also wait for something else. Not to be called again once it was ready.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<Result<u64, OpError>> {
+        Pin::new(&mut self.pending)
+            .poll(cx)
+            .map(|outcome| match outcome? {
+                Outcome::Fetched(end) => Ok(end),
+                _ => Err(OpError::Closed),
+            })
     }
 }

@@ -42,6 +42,13 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         let taken = apply(now, &mut self.window, &mut self.ops, reply);
         match taken {
             Taken::Nothing => {}
+            Taken::Ready => {
+                // Announced by OpenSSH's server and those made after it, which serve the channel and the requests
+                // apart from each other.
+                if self.session.extensions().limits {
+                    self.window.lift_channel();
+                }
+            }
             Taken::Limits => self.window.handle_limit(self.session.limits().read_len_max),
             Taken::Live => self.stalls = 0,
             Taken::Settle(index) => {
@@ -75,6 +82,8 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
 /// What a reply asks of the engine, the session's borrow being over.
 enum Taken {
     Nothing,
+    /// VERSION has told what the server is.
+    Ready,
     /// A reply came that somebody waited for.
     Live,
     /// The session may have learned the server's limits.
@@ -110,7 +119,7 @@ fn apply<const REQUESTS: usize>(
             for op in ops {
                 op.progress_at = now;
             }
-            Taken::Nothing
+            Taken::Ready
         }
         // Only the limits change the session by themselves.
         Reply::Internal => Taken::Limits,

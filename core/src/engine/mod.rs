@@ -21,10 +21,12 @@ use crate::window::{Window, WindowConfig};
 pub struct Config {
     /// The window.
     pub window: WindowConfig,
-    /// Longest time without any byte for an operation that waits for some; then it fails. Also for VERSION.
-    /// Default 60 s. Too small: slow servers and long pauses (rekeying) fail transfers. Too large: a dead link
+    /// Longest time without any byte for an operation that waits for some; then it fails. Default 60 s. Too small: slow servers and long pauses (rekeying) fail transfers. Too large: a dead link
     /// is noticed late.
     pub no_progress_max: Duration,
+    /// Longest time from INIT to VERSION. Default 60 s. Too small: a login fails while its password is still being
+    /// typed. Too large: a server that never answers is noticed late.
+    pub handshake_max: Duration,
     /// Time without any byte at all after which outstanding READs are sent anew, few at once. Default 10 s. Too
     /// small: a pause of the link makes bytes come twice. Too large: servers that drop requests are slow.
     pub stall_after: Duration,
@@ -35,6 +37,7 @@ impl Default for Config {
         Self {
             window: WindowConfig::default(),
             no_progress_max: Duration::from_secs(60),
+            handshake_max: Duration::from_secs(60),
             stall_after: Duration::from_secs(10),
         }
     }
@@ -52,6 +55,13 @@ impl Config {
     #[must_use]
     pub const fn with_no_progress_max(mut self, duration: Duration) -> Self {
         self.no_progress_max = duration;
+        self
+    }
+
+    /// Sets [`Self::handshake_max`].
+    #[must_use]
+    pub const fn with_handshake_max(mut self, duration: Duration) -> Self {
+        self.handshake_max = duration;
         self
     }
 

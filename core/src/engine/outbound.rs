@@ -41,7 +41,10 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             return 0;
         };
         let is_first = self.session.live() == 0;
-        let len_max = self.window.read_len();
+        let len_max = match self.window.read_len() {
+            0 => self.window.gap_len(),
+            len => len,
+        };
         let Some(op) = self.ops.get_mut(usize::from(index)) else {
             return 0;
         };
@@ -77,8 +80,11 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         if !self.session.is_ready()
             || self.session.is_full()
             || self.session.live() >= self.window.requests_max()
-            || self.window.read_len() == 0
         {
+            return None;
+        }
+        let only_gaps = self.window.read_len() == 0;
+        if only_gaps && self.window.gap_len() == 0 {
             return None;
         }
         let mut least: Option<(u64, usize)> = None;
@@ -86,6 +92,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             if let Work::Download { machine, .. } = &op.work
                 && least.is_none_or(|(in_flight, _)| op.in_flight < in_flight)
                 && machine.has_request()
+                && (!only_gaps || machine.has_gap())
             {
                 least = Some((op.in_flight, index));
             }
@@ -122,7 +129,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         if let Some(started_at) = self.started_at
             && !self.session.is_ready()
         {
-            let at = started_at + self.config.no_progress_max;
+            let at = started_at + self.config.handshake_max;
             earliest = Some(Deadline {
                 at,
                 cause: Cause::Handshake,
@@ -147,7 +154,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         }
         if let Some(started_at) = self.started_at
             && !self.session.is_ready()
-            && now >= started_at + self.config.no_progress_max
+            && now >= started_at + self.config.handshake_max
         {
             self.end(Ended::HandshakeTimeout);
             return;

@@ -2,6 +2,11 @@
 
 /// A window holds at least so many READs, so that one reply more or less does not matter.
 const PARTS: u64 = 16;
+/// Below that number of READs, they get no longer than the portable 32 KiB: each costs every process on its way some
+/// system calls.
+const PARTS_MIN: u64 = 4;
+/// Length of READs that four parts of a window may have.
+const LEN_PORTABLE: u64 = 32 * 1024;
 /// Shortest READ that the window makes, in bytes: less would be all headers.
 const LEN_MIN: u64 = 8 * 1024;
 /// READs are cut at a page of most servers' caches.
@@ -59,7 +64,8 @@ impl Chunk {
     /// The length of a READ for a window of `window` bytes.
     #[must_use]
     pub fn len(&self, window: u64) -> u32 {
-        let part = (window / PARTS).max(LEN_MIN) / ALIGN * ALIGN;
+        let least = (window / PARTS_MIN).clamp(LEN_MIN, LEN_PORTABLE);
+        let part = (window / PARTS).max(least) / ALIGN * ALIGN;
         let len_max = self.len_max();
         u32::try_from(part).unwrap_or(u32::MAX).min(len_max)
     }

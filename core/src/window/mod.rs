@@ -28,6 +28,9 @@ use crate::time::Instant;
 const INITIAL: u64 = 512 * 1024;
 /// Smallest window: two of the smallest requests keep a path busy that is slower than anything measured.
 const MIN: u64 = 32 * 1024;
+/// Smallest window while the round trip is shorter than [`ROUND_TRIP_MIN`]. There it is the pace of processes on busy
+/// processors that varies, by more than the path takes; 8 ms of 1 Gbit/s are a harmless queue.
+const MIN_LOCAL: u64 = 1024 * 1024;
 /// Round trips below this are taken for this: on a loopback path the server's own pace needs some slack.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
 /// A measured round trip is trusted for this long (BBR: 10 s).
@@ -44,6 +47,10 @@ pub struct WindowConfig {
     /// Most bytes outstanding and unconsumed together. Default 64 MiB. Too small: the path idles (it needs
     /// bandwidth x round trip). Too large: a consumer that stalls leaves so much in memory.
     pub window_bytes_max: u64,
+    /// Receive window of the channel below, in bytes, if it has one. A server that answers in order and may not send could
+    /// never read what lets it go on: so replies with their headers are kept below this, until the server shows that it
+    /// treats the channel apart from its requests. Default `None`.
+    pub channel_bytes: Option<u64>,
     /// Bytes outstanding, fixed; `None`, the default, adapts them to the path.
     pub fixed: Option<u64>,
     /// Longest READ in bytes; `None`, the default, takes what the server allows.
@@ -56,6 +63,7 @@ impl Default for WindowConfig {
     fn default() -> Self {
         Self {
             window_bytes_max: 64 * 1024 * 1024,
+            channel_bytes: None,
             fixed: None,
             read_len_max: None,
             requests_max: usize::MAX,
@@ -68,6 +76,13 @@ impl WindowConfig {
     #[must_use]
     pub const fn with_window_bytes_max(mut self, bytes: u64) -> Self {
         self.window_bytes_max = bytes;
+        self
+    }
+
+    /// Sets [`Self::channel_bytes`].
+    #[must_use]
+    pub const fn with_channel_bytes(mut self, bytes: Option<u64>) -> Self {
+        self.channel_bytes = bytes;
         self
     }
 
@@ -135,6 +150,8 @@ const STARTUP: Phase = Phase::Startup {
 #[derive(Debug)]
 pub struct Window {
     config: WindowConfig,
+    /// As configured, and for the time being below the channel's window.
+    bytes_max: u64,
     chunk: Chunk,
     phase: Phase,
     bytes: u64,
@@ -156,9 +173,15 @@ impl Window {
     /// Makes a window for READs of up to `read_len_max` bytes.
     #[must_use]
     pub fn new(config: WindowConfig, read_len_max: u32) -> Self {
-        let bytes = config.fixed.unwrap_or(INITIAL).min(config.window_bytes_max);
+        // Headers of 13 bytes are below 1/32 of replies from 512 bytes on, the smallest that are asked for.
+        let channel = config
+            .channel_bytes
+            .map_or(u64::MAX, |bytes| bytes - bytes / 32);
+        let bytes_max = config.window_bytes_max.min(channel);
+        let bytes = config.fixed.unwrap_or(INITIAL).min(bytes_max);
         Self {
             config,
+            bytes_max,
             chunk: Chunk::new(config.read_len_max.unwrap_or(u32::MAX).min(read_len_max)),
             phase: STARTUP,
             bytes,
@@ -230,6 +253,19 @@ impl Window {
         }
     }
 
+    /// The longest READ to send now that fills a gap, though [`Self::read_len`] is 0; 0 if none may leave.
+    ///
+    /// A stream may wait for the gap while all that came behind it lies unconsumed, and fills the window: if nothing is
+    /// outstanding either, only the gap's bytes bring it on. They had their place in the window when they were asked
+    /// first.
+    #[must_use]
+    pub fn gap_len(&self) -> u32 {
+        if self.in_flight > 0 {
+            return 0;
+        }
+        self.chunk.len(self.bytes)
+    }
+
     /// Learns the server's limit on READs.
     pub fn handle_limit(&mut self, read_len_max: u32) {
         self.chunk = Chunk::new(
@@ -238,6 +274,14 @@ impl Window {
                 .unwrap_or(u32::MAX)
                 .min(read_len_max),
         );
+    }
+
+    /// The server takes requests in while its replies wait for the channel: its window is no bound any more.
+    pub fn lift_channel(&mut self) {
+        self.bytes_max = self.config.window_bytes_max;
+        if let Some(bytes) = self.config.fixed {
+            self.set_bytes(bytes);
+        }
     }
 
     /// A READ of `len` bytes leaves.
@@ -343,7 +387,11 @@ impl Window {
     }
 
     fn set_bytes(&mut self, bytes: u64) {
-        self.bytes = bytes.max(MIN).min(self.config.window_bytes_max);
+        let is_local = self
+            .round_trip_min()
+            .is_some_and(|round_trip| round_trip < ROUND_TRIP_MIN);
+        let min = if is_local { MIN_LOCAL } else { MIN };
+        self.bytes = bytes.max(min).min(self.bytes_max);
     }
 
     fn round_trip(&self) -> Duration {

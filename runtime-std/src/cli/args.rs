@@ -66,6 +66,10 @@ pub(super) struct ConnectionArgs {
     #[arg(short, global = true, value_name = "FILE", action = ArgAction::Append)]
     pub(super) identity: Vec<PathBuf>,
 
+    /// Configuration file for ssh, in place of the usual ones; none reads no file.
+    #[arg(short = 'F', global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+
     /// Port of the server, where the URL names none.
     #[arg(short, global = true, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Option<u16>,

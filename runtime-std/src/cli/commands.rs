@@ -1,20 +1,21 @@
 //! What the subcommands do.
 
-use core::time::Duration;
+use core::future::Future;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use longhaul::Target;
 
 use super::args::Command;
+use super::cat::cat;
 use super::console::Console;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
+use super::get::get;
 use super::options::Options;
+use super::sessions::Sessions;
 use super::signals::Interrupt;
+use super::stat::stat;
 use crate::demo;
-
-/// How long a failed connection waits for the signal that may have been its cause.
-const SIGNAL_GRACE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
     command: Command,
@@ -22,25 +23,34 @@ pub(super) async fn run(
     console: &Console,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
-    let work = async {
-        match command {
-            Command::Get { paths, resume, .. } => {
-                let plan = Plan::new(&paths, options)?;
-                get(&plan, resume, options, console).await
-            }
-            Command::Stat { urls, .. } => stat(&targets(&urls, options)?, options, console).await,
-            Command::Cat { urls, .. } => cat(&targets(&urls, options)?, options, console).await,
-            Command::Demo => demo::run(console).await,
+    let mut sessions = Sessions::new(options, console);
+    match command {
+        Command::Get { paths, resume, .. } => {
+            let plan = Plan::new(&paths, options)?;
+            get(&plan, resume, &mut sessions, interrupt).await
         }
-    };
-    let stopped = match interrupt.guard(work).await {
-        Ok(Err(failure)) if failure.exit == Exit::Connection => {
-            interrupt.comes_within(SIGNAL_GRACE).await.ok_or(failure)?
+        Command::Stat { urls, .. } => {
+            let targets = targets(&urls, options)?;
+            guarded(stat(&targets, &mut sessions), interrupt).await
         }
-        Ok(result) => return result,
-        Err(stopped) => stopped,
-    };
-    Err(Failure::new(stopped, "interrupted"))
+        Command::Cat { urls, .. } => {
+            let targets = targets(&urls, options)?;
+            guarded(cat(&targets, &mut sessions), interrupt).await
+        }
+        Command::Demo => guarded(demo::run(console), interrupt).await,
+    }
+}
+
+/// Carries on what a signal may simply stop.
+async fn guarded(
+    work: impl Future<Output = Result<(), Failure>>,
+    interrupt: &mut Interrupt,
+) -> Result<(), Failure> {
+    match interrupt.guard(work).await {
+        Ok(Err(failure)) => Err(interrupt.instead_of(failure).await),
+        Ok(result) => result,
+        Err(stopped) => Err(Failure::new(stopped, "interrupted")),
+    }
 }
 
 fn targets(urls: &[OsString], options: &Options) -> Result<Vec<Target>, Failure> {
@@ -49,9 +59,9 @@ fn targets(urls: &[OsString], options: &Options) -> Result<Vec<Target>, Failure>
 
 /// What `get` is to fetch, and where to.
 #[derive(Debug)]
-struct Plan {
-    targets: Vec<Target>,
-    local: PathBuf,
+pub(super) struct Plan {
+    pub(super) targets: Vec<Target>,
+    pub(super) local: PathBuf,
 }
 
 impl Plan {
@@ -112,41 +122,13 @@ fn is_directory(local: &OsStr, path: &Path) -> bool {
     path.is_dir() || local.as_encoded_bytes().ends_with(b"/")
 }
 
-async fn get(
-    plan: &Plan,
-    is_resume: bool,
-    options: &Options,
-    console: &Console,
-) -> Result<(), Failure> {
-    for target in &plan.targets {
-        let _connection = options.connect(target).await?;
-    }
-    console.detail(&format!("{} resume {is_resume}", plan.local.display()));
-    Err(Failure::new(Exit::Failed, "get: not built yet"))
-}
-
-async fn stat(targets: &[Target], options: &Options, console: &Console) -> Result<(), Failure> {
-    for target in targets {
-        let _connection = options.connect(target).await?;
-    }
-    console.print("")?;
-    Err(Failure::new(Exit::Failed, "stat: not built yet"))
-}
-
-async fn cat(targets: &[Target], options: &Options, console: &Console) -> Result<(), Failure> {
-    for target in targets {
-        let _connection = options.connect(target).await?;
-    }
-    console.print("")?;
-    Err(Failure::new(Exit::Failed, "cat: not built yet"))
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
 
     use super::*;
     use crate::cli::args::Args;
+    use crate::cli::exit::Exit;
 
     fn plan(line: &str) -> Result<Plan, Failure> {
         let args = Args::try_parse_from(line.split(' ')).expect("arguments");

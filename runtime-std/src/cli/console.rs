@@ -26,7 +26,7 @@ impl Console {
         }
     }
 
-    pub(super) fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         self.is_json
     }
 
@@ -47,11 +47,14 @@ impl Console {
             "hint": failure.hint,
             "exit": failure.exit as u8,
         }));
-        line(&format!("longhaul: {failure}"));
+        // As for any filter: whoever stopped to read knows that.
+        if failure.exit != Exit::OutputClosed {
+            line(&format!("longhaul: {failure}"));
+        }
     }
 
     /// Something that the user should know although all goes well.
-    pub(super) fn notice(&self, text: &str) {
+    pub(crate) fn notice(&self, text: &str) {
         if !self.is_quiet {
             line(&format!("longhaul: {text}"));
         }
@@ -65,7 +68,7 @@ impl Console {
     }
 
     /// One object on standard output, with `--json` only.
-    pub(super) fn event(&self, event: &Value) {
+    pub(crate) fn event(&self, event: &Value) {
         if self.is_json {
             // Whoever stopped to read events does not stop the transfer.
             let _ = self.print(&event.to_string());

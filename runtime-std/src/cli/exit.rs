@@ -4,7 +4,7 @@ use core::fmt;
 use std::process::ExitCode;
 
 use longhaul::transport::ConnectError;
-use longhaul::{LocalError, TargetError};
+use longhaul::{Error, LocalError, Target, TargetError};
 
 /// How the command ends. The numbers are documented in `--help`: scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,41 @@ impl From<LocalError> for Failure {
         Self {
             hint: error.hint().map(str::to_owned),
             ..failure
+        }
+    }
+}
+
+impl Failure {
+    /// Why something failed that was done for `target`.
+    pub(super) fn of(target: &Target, error: Error) -> Self {
+        let is_of_connection = matches!(error, Error::Connect(_));
+        let failure = Self::from(error);
+        if is_of_connection {
+            failure.about(target)
+        } else {
+            failure
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match &error {
+            Error::Connect(_) | Error::Disconnected { .. } => Exit::Connection,
+            Error::Local(_) => Exit::Local,
+            Error::Protocol { .. } => Exit::Protocol,
+            Error::Timeout { .. } => Exit::Timeout,
+            Error::Cancelled { .. }
+            | Error::Declined { .. }
+            | Error::Directory { .. }
+            | Error::PathTooLong { .. }
+            | Error::Shrunk { .. }
+            | _ => Exit::Failed,
+        };
+        let hint = error.hint().map(str::to_owned);
+        Self {
+            hint,
+            ..Self::new(exit, error.to_string())
         }
     }
 }

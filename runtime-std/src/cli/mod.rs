@@ -1,13 +1,17 @@
 //! The command line: arguments, messages, signals, exit codes.
 
 mod args;
+mod cat;
 mod commands;
 mod console;
 mod exit;
+mod get;
 mod options;
 mod progress;
+mod sessions;
 mod signals;
 mod size;
+mod stat;
 
 use std::process::ExitCode;
 
@@ -19,6 +23,7 @@ use self::signals::Interrupt;
 
 pub(crate) use self::console::Console;
 pub(crate) use self::exit::{Exit, Failure};
+pub(crate) use self::size::show_bytes;
 
 pub(crate) fn main() -> ExitCode {
     let args = Args::parse();

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use longhaul::Target;
+use longhaul::client::Config;
 use longhaul::transport::{self, Connection, Stderr};
 
 use super::args::{Args, Command, Transport};
@@ -17,11 +18,11 @@ pub(super) struct Options {
     route: Route,
     login: Option<String>,
     port: Option<u16>,
-    pub(super) window: Window,
-    pub(super) memory_max: Option<u64>,
-    pub(super) is_serial: bool,
+    window: Window,
+    memory_max: Option<u64>,
+    is_serial: bool,
     /// Longest time without progress.
-    pub(super) timeout: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 /// How servers are reached.
@@ -33,6 +34,7 @@ enum Route {
         stderr: Stderr,
     },
     Ssh {
+        config: Option<PathBuf>,
         identities: Vec<PathBuf>,
         options: Vec<OsString>,
         stderr: Stderr,
@@ -88,6 +90,26 @@ impl Options {
         }
     }
 
+    /// How sessions behave.
+    pub(super) fn config(&self) -> Config {
+        let config = Config::default()
+            .with_serial(self.is_serial)
+            .with_no_progress_max(self.timeout);
+        let config = match self.window {
+            Window::Auto => config,
+            Window::Fixed(bytes) => config.with_window_bytes(Some(bytes)),
+        };
+        match self.memory_max {
+            Some(bytes) => config.with_memory_max(bytes),
+            None => config,
+        }
+    }
+
+    /// Whether `ssh` makes the connection.
+    pub(super) fn is_ssh(&self) -> bool {
+        matches!(self.route, Route::Ssh { .. })
+    }
+
     /// Opens a connection to the server of `target`.
     pub(super) async fn connect(&self, target: &Target) -> Result<Connection, Failure> {
         let user = target.user().or(self.login.as_deref());
@@ -104,6 +126,7 @@ impl Options {
                 Ok(command.connect()?)
             }
             Route::Ssh {
+                config,
                 identities,
                 options,
                 stderr,
@@ -114,6 +137,9 @@ impl Options {
                 }
                 if let Some(port) = port {
                     ssh = ssh.with_port(port);
+                }
+                if let Some(config) = config {
+                    ssh = ssh.with_config(config);
                 }
                 for identity in identities {
                     ssh = ssh.with_identity(identity);
@@ -147,7 +173,9 @@ impl Route {
                 "leave out --transport or the command",
             ));
         }
-        let of_ssh = !connection.identity.is_empty() || !connection.option.is_empty();
+        let of_ssh = connection.config.is_some()
+            || !connection.identity.is_empty()
+            || !connection.option.is_empty();
         if transport != Transport::Ssh && (of_ssh || connection.login.is_some()) {
             let message = "-i, -o and -l are for ssh, and another transport was asked for";
             return Err(Failure::usage(message, "leave them out"));
@@ -178,6 +206,7 @@ impl Route {
                     options.push("LogLevel=DEBUG1".into());
                 }
                 Self::Ssh {
+                    config: connection.config.clone(),
                     identities: connection.identity.clone(),
                     options,
                     stderr,

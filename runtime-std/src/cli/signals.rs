@@ -10,6 +10,9 @@ use smol::stream::StreamExt as _;
 
 use super::exit::{Exit, Failure};
 
+/// How long a failed connection waits for the signal that may have been its cause.
+const SIGNAL_GRACE: Duration = Duration::from_millis(100);
+
 /// Signals that ask to stop.
 pub(super) struct Interrupt {
     signals: Signals,
@@ -35,9 +38,20 @@ impl Interrupt {
         work.or(async { Err(self.next().await) }).await
     }
 
-    /// Tells whether a signal has come or comes within the time. A Ctrl-C also reaches `ssh`, whose end may be
-    /// noticed first: then the lost connection is not what is to be told.
-    pub(super) async fn comes_within(&mut self, time: Duration) -> Option<Exit> {
+    /// What is to be told instead of `failure`, if a signal was its cause: a Ctrl-C also reaches `ssh`, whose end may be
+    /// noticed first.
+    pub(super) async fn instead_of(&mut self, failure: Failure) -> Failure {
+        if failure.exit != Exit::Connection {
+            return failure;
+        }
+        match self.comes_within(SIGNAL_GRACE).await {
+            Some(stopped) => Failure::new(stopped, "interrupted"),
+            None => failure,
+        }
+    }
+
+    /// Tells whether a signal has come or comes within the time.
+    async fn comes_within(&mut self, time: Duration) -> Option<Exit> {
         let limit = async {
             Timer::after(time).await;
             None

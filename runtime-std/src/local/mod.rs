@@ -25,6 +25,10 @@ mod writer;
 pub use self::error::{LocalError, LocalErrorKind};
 
 pub(crate) use self::name::resolve;
-pub(crate) use self::part::{Fresh, Part, Start};
+pub use self::part::Fresh;
+pub(crate) use self::part::{Part, Start};
+#[cfg(test)]
+pub(crate) use self::scratch::Scratch;
 pub(crate) use self::state::Source;
-pub(crate) use self::writer::{Kept, PartWriter, Stopped};
+pub use self::writer::Kept;
+pub(crate) use self::writer::{PartWriter, Stopped};

@@ -32,7 +32,8 @@ pub(crate) enum Start {
 
 /// Why a download starts at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fresh {
+#[non_exhaustive]
+pub enum Fresh {
     /// Nobody asked for more.
     Asked,
     /// The source has another size or modification time than the part's had, or does not tell them.

@@ -1,7 +1,7 @@
 //! From arriving bytes to the part file, without making the executor wait for a disk.
 //!
-//! Fragments are gathered to pieces of up to 1 MiB, which one worker thread writes. A bounded queue lies between: when
-//! the disk is slower than the link, [`PartWriter::write`] waits, and the session asks for less.
+//! One worker thread writes pieces of up to 1 MiB, and gives their buffers back. A bounded queue lies between: when the disk
+//! is slower than the link, [`PartWriter::write`] waits, and the session asks for less.
 
 use std::path::PathBuf;
 
@@ -10,81 +10,67 @@ use smol::{Task, unblock};
 
 use super::{LocalError, Part};
 
-/// Largest single write. Smaller ones cost system calls; larger ones only memory.
-const PIECE_LEN_MAX: usize = 1 << 20;
-
-/// Pieces that wait for the worker. With the one being filled and the one being written: 6 MiB.
-const QUEUE_LEN_MAX: usize = 4;
+/// Jobs that wait for the worker or are under way. With pieces of 1 MiB: 4 MiB.
+const JOBS_MAX: usize = 4;
 
 /// The mark is recorded each time that it has moved by this, so a killed process loses no more than this.
 const MARK_STEP_BYTES: u64 = 8 << 20;
 
+#[derive(Debug)]
 enum Job {
     Mark(u64),
     Write(u64, Vec<u8>),
 }
 
-/// Writes one download.
+/// Writes one download. Dropping a future of it loses nothing that it was given.
+#[derive(Debug)]
 pub(crate) struct PartWriter {
-    piece: Vec<u8>,
-    /// Where `piece` goes in the file.
-    offset: u64,
     /// The last mark that was given to the worker.
     mark: u64,
     jobs: Sender<Job>,
-    spare: Receiver<Vec<u8>>,
+    /// Jobs that the worker has not answered.
+    waiting: usize,
+    /// One answer for each job: the buffer of a piece, empty.
+    done: Receiver<Option<Vec<u8>>>,
+    spare: Vec<Vec<u8>>,
     worker: Task<(Part, Result<(), LocalError>)>,
 }
 
 /// What is left of a download that was stopped.
 #[derive(Debug)]
-pub(crate) struct Kept {
+#[non_exhaustive]
+pub struct Kept {
     /// The part file.
-    pub(crate) path: PathBuf,
-    /// Bytes at its beginning from which a resume goes on.
-    pub(crate) bytes: u64,
+    pub path: PathBuf,
+    /// Bytes at its beginning from which a resume goes on; 0 if there is no part.
+    pub bytes: u64,
     /// What went wrong while writing, if anything did.
-    pub(crate) error: Option<LocalError>,
+    pub error: Option<LocalError>,
 }
 
 impl PartWriter {
     /// Starts the worker. Bytes below the part's mark need not be written again.
     pub(crate) fn new(part: Part) -> Self {
-        let (jobs, queue) = bounded(QUEUE_LEN_MAX);
-        let (used, spare) = bounded(QUEUE_LEN_MAX + 1);
+        let (jobs, queue) = bounded(JOBS_MAX);
+        let (answers, done) = bounded(JOBS_MAX);
         let mark = part.mark();
-        let worker = unblock(move || work(part, &queue, &used));
+        let worker = unblock(move || work(part, &queue, &answers));
         Self {
-            piece: Vec::new(),
-            offset: 0,
             mark,
             jobs,
-            spare,
+            waiting: 0,
+            done,
+            spare: Vec::new(),
             worker,
         }
     }
 
-    /// Takes bytes for `offset` of the file.
+    /// Takes a piece for `offset` of the file, and leaves `piece` empty.
     ///
     /// An error means that the worker has stopped; [`Self::keep`] tells its cause.
-    pub(crate) async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Stopped> {
-        let (mut offset, mut bytes) = (offset, bytes);
-        while !bytes.is_empty() {
-            let end = self.offset + self.piece.len() as u64;
-            if self.piece.len() == PIECE_LEN_MAX || (end != offset && !self.piece.is_empty()) {
-                self.flush().await?;
-            }
-            if self.piece.is_empty() {
-                self.offset = offset;
-                self.piece.reserve_exact(PIECE_LEN_MAX);
-            }
-            let len = bytes.len().min(PIECE_LEN_MAX - self.piece.len());
-            let (now, later) = bytes.split_at(len);
-            self.piece.extend_from_slice(now);
-            bytes = later;
-            offset += len as u64;
-        }
-        Ok(())
+    pub(crate) async fn write(&mut self, offset: u64, piece: &mut Vec<u8>) -> Result<(), Stopped> {
+        self.room().await?;
+        self.put(Job::Write(offset, core::mem::take(piece)))
     }
 
     /// Says that all bytes below `contiguous` have been given to [`Self::write`]. Cheap enough to call at each step.
@@ -95,33 +81,45 @@ impl PartWriter {
         self.send_mark(contiguous).await
     }
 
-    async fn send_mark(&mut self, contiguous: u64) -> Result<(), Stopped> {
-        self.flush().await?;
-        self.mark = contiguous;
-        self.jobs
-            .send(Job::Mark(contiguous))
-            .await
-            .map_err(|_| Stopped)
+    /// An empty buffer that has done its work.
+    pub(crate) fn take_spare(&mut self) -> Option<Vec<u8>> {
+        while let Ok(answer) = self.done.try_recv() {
+            self.handle_done(answer);
+        }
+        self.spare.pop()
     }
 
-    async fn flush(&mut self) -> Result<(), Stopped> {
-        if self.piece.is_empty() {
-            return Ok(());
+    async fn send_mark(&mut self, contiguous: u64) -> Result<(), Stopped> {
+        self.room().await?;
+        self.mark = contiguous;
+        self.put(Job::Mark(contiguous))
+    }
+
+    /// Waits until the worker can be given a job.
+    async fn room(&mut self) -> Result<(), Stopped> {
+        while self.waiting >= JOBS_MAX {
+            let answer = self.done.recv().await.map_err(|_| Stopped)?;
+            self.handle_done(answer);
         }
-        let spare = self.spare.try_recv().unwrap_or_default();
-        let piece = core::mem::replace(&mut self.piece, spare);
-        self.jobs
-            .send(Job::Write(self.offset, piece))
-            .await
-            .map_err(|_| Stopped)
+        Ok(())
+    }
+
+    fn handle_done(&mut self, answer: Option<Vec<u8>>) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.spare.extend(answer);
+    }
+
+    fn put(&mut self, job: Job) -> Result<(), Stopped> {
+        // There is room, so this fails only once the worker has stopped.
+        self.jobs.try_send(job).map_err(|_| Stopped)?;
+        self.waiting += 1;
+        Ok(())
     }
 
     /// Writes the rest and gives the file, which is `size` bytes long, its final name.
     ///
     /// If that fails, tells what is left instead.
-    pub(crate) async fn finish(mut self, size: u64) -> Result<(), Kept> {
-        // If this fails the worker has stopped, and tells why below.
-        let _ = self.flush().await;
+    pub(crate) async fn finish(self, size: u64) -> Result<(), Kept> {
         self.jobs.close();
         let (part, result) = self.worker.await;
         unblock(move || match result.and_then(|()| part.finish(size)) {
@@ -163,24 +161,24 @@ pub(crate) struct Stopped;
 fn work(
     mut part: Part,
     queue: &Receiver<Job>,
-    used: &Sender<Vec<u8>>,
+    answers: &Sender<Option<Vec<u8>>>,
 ) -> (Part, Result<(), LocalError>) {
     while let Ok(job) = queue.recv_blocking() {
-        let result = match job {
+        let (result, buffer) = match job {
             Job::Write(offset, mut piece) => {
                 let result = part.write_at(offset, &piece);
                 piece.clear();
-                // Full or closed: then the buffer is simply freed.
-                let _ = used.try_send(piece);
-                result
+                (result, Some(piece))
             }
-            Job::Mark(0) => Ok(()),
-            Job::Mark(mark) => part.record(mark, false),
+            Job::Mark(0) => (Ok(()), None),
+            Job::Mark(mark) => (part.record(mark, false), None),
         };
         if let Err(error) = result {
             queue.close();
             return (part, Err(error));
         }
+        // One answer for each job that waits: there is room, unless nobody listens any more.
+        let _ = answers.try_send(buffer);
     }
     (part, Ok(()))
 }

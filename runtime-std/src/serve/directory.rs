@@ -199,7 +199,8 @@ fn attrs(metadata: &Metadata) -> Attrs {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 

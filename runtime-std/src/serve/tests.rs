@@ -1,6 +1,6 @@
 //! The loop, with a client that is written by hand.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use longhaul_core::server::{MemoryFile, MemoryStorage};
 use longhaul_core::sftp::READ_LEN_MAX;

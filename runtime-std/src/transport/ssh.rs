@@ -46,6 +46,7 @@ pub struct Ssh {
     host: OsString,
     user: Option<OsString>,
     port: Option<u16>,
+    config: Option<PathBuf>,
     identities: Vec<PathBuf>,
     options: Vec<OsString>,
     program: Option<OsString>,
@@ -59,6 +60,7 @@ impl Ssh {
             host: host.into(),
             user: None,
             port: None,
+            config: None,
             identities: Vec::new(),
             options: Vec::new(),
             program: None,
@@ -75,6 +77,12 @@ impl Ssh {
     /// Sets the port (`ssh -p`).
     pub fn with_port(mut self, port: u16) -> Self {
         self.port = Some(port);
+        self
+    }
+
+    /// Sets the configuration file, in place of the user's and the system's (`ssh -F`).
+    pub fn with_config(mut self, file: impl Into<PathBuf>) -> Self {
+        self.config = Some(file.into());
         self
     }
 
@@ -138,6 +146,9 @@ impl Ssh {
         };
         if let Some(port) = self.port {
             option("-p", OsStr::new(&port.to_string()));
+        }
+        if let Some(config) = &self.config {
+            option("-F", config.as_os_str());
         }
         for identity in &self.identities {
             option("-i", identity.as_os_str());

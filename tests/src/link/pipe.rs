@@ -119,6 +119,13 @@ impl Pipe {
             .map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
+    /// Returns the first moment from `now` on at which at most `len` bytes haven't gone onto the wire.
+    #[must_use]
+    pub fn unsent_at(&self, now: u64, len: usize) -> u64 {
+        let at = self.free_at.saturating_sub(len as u128 * self.pace);
+        u64::try_from(at.div_ceil(PS)).unwrap_or(u64::MAX).max(now)
+    }
+
     /// Returns how many bytes have been sent and not received.
     #[must_use]
     pub const fn queued(&self) -> usize {

@@ -8,6 +8,8 @@ use super::super::state::State;
 use super::super::{Fresh, LocalErrorKind, Source, Start};
 use super::*;
 
+const PIECE_LEN: usize = 1 << 20;
+
 fn source(size: u64) -> Source {
     Source {
         url: "sftp://h/x".into(),
@@ -45,7 +47,10 @@ fn stopped(target: &Path, data: &[u8], len: usize) -> Kept {
     let (part, _) = open(target, source(data.len() as u64), false);
     block_on(async {
         let mut writer = PartWriter::new(part);
-        writer.write(0, &data[..len]).await.expect("written");
+        writer
+            .write(0, &mut data[..len].to_vec())
+            .await
+            .expect("written");
         writer.keep(len as u64).await
     })
 }
@@ -63,7 +68,7 @@ fn state_path(target: &Path) -> PathBuf {
 fn fragments_in_any_order_make_the_whole_file() {
     let scratch = Scratch::new("order");
     let target = scratch.path().join("x");
-    let data = content(3 * PIECE_LEN_MAX + 17);
+    let data = content(3 * PIECE_LEN + 17);
     let (part, start) = open(&target, source(data.len() as u64), false);
     assert_eq!(start, Start::Fresh(Fresh::Asked));
     block_on(async {
@@ -76,7 +81,10 @@ fn fragments_in_any_order_make_the_whole_file() {
         fragments.rotate_left(5);
         fragments.swap(1, 9);
         for (offset, bytes) in fragments {
-            writer.write(offset as u64, bytes).await.expect("written");
+            writer
+                .write(offset as u64, &mut bytes.to_vec())
+                .await
+                .expect("written");
             assert_eq!(names(scratch.path()), [".x.longhaul-part"]);
         }
         writer.finish(data.len() as u64).await.expect("finished");
@@ -94,11 +102,14 @@ fn a_mark_is_recorded_only_behind_its_bytes() {
     let (part, _) = open(&target, source(data.len() as u64), false);
     block_on(async {
         let mut writer = PartWriter::new(part);
-        writer.write(0, &data[..step]).await.expect("written");
+        writer
+            .write(0, &mut data[..step].to_vec())
+            .await
+            .expect("written");
         writer.mark(step as u64 - 1).await.expect("ignored");
         writer.mark(step as u64).await.expect("recorded");
         writer
-            .write(step as u64, &data[step..])
+            .write(step as u64, &mut data[step..].to_vec())
             .await
             .expect("written");
         // As if killed here: nothing is closed in good order.
@@ -144,7 +155,7 @@ fn a_stopped_download_goes_on_from_its_mark() {
     block_on(async {
         let mut writer = PartWriter::new(part);
         writer
-            .write(150_000, &data[150_000..])
+            .write(150_000, &mut data[150_000..].to_vec())
             .await
             .expect("written");
         writer.finish(200_000).await.expect("finished");
@@ -264,10 +275,11 @@ fn a_full_disk_stops_the_download_and_the_mark_stays_true() {
     );
     let kept = block_on(async {
         let mut writer = PartWriter::new(part);
-        let piece = vec![0; PIECE_LEN_MAX];
         let mut offset = 0;
-        while writer.write(offset, &piece).await.is_ok() && writer.mark(offset).await.is_ok() {
-            offset += piece.len() as u64;
+        while writer.write(offset, &mut vec![0; PIECE_LEN]).await.is_ok()
+            && writer.mark(offset).await.is_ok()
+        {
+            offset += PIECE_LEN as u64;
             assert!(offset < 1 << 30, "the error never came");
         }
         writer.keep(offset).await
