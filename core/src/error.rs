@@ -121,7 +121,7 @@ impl fmt::Display for ProtocolError {
 impl core::error::Error for ProtocolError {}
 
 /// Bytes of a server's message that are kept.
-pub const MESSAGE_LEN_MAX: usize = 126;
+pub const MESSAGE_LEN_MAX: usize = 112;
 
 /// The server declined one request: raw code, name, and what it said.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -10,7 +10,7 @@ use super::{Shared, State};
 use crate::download::DownloadConfig;
 use crate::engine::{Command, OpId, Outcome, Progress};
 use crate::error::{OpError, SubmitError};
-use crate::sftp::{Attrs, HandleKey, PATH_LEN_MAX};
+use crate::sftp::{Attrs, HandleKey};
 use crate::time::Instant;
 
 /// The server, as an application sees it. Clones share the session.
@@ -66,17 +66,6 @@ impl<S: Shared> Remote<S> {
         attrs(self.request(Command::Lstat(path)).await?)
     }
 
-    /// The absolute form of `path`, as the server sees it.
-    ///
-    /// # Errors
-    /// As [`Self::stat`].
-    pub async fn realpath(&self, path: &[u8]) -> Result<heapless::Vec<u8, PATH_LEN_MAX>, OpError> {
-        match self.request(Command::Realpath(path)).await? {
-            Outcome::Path(path) => Ok(path),
-            _ => Err(OpError::Closed),
-        }
-    }
-
     /// Opens a file for reading. It is closed when the [`File`] is dropped.
     ///
     /// # Errors
@@ -87,7 +76,7 @@ impl<S: Shared> Remote<S> {
                 remote: self.clone(),
                 key,
             }),
-            _ => Err(OpError::Closed),
+            Outcome::Attrs(_) | Outcome::Fetched(_) => Err(OpError::Closed),
         }
     }
 
@@ -162,7 +151,7 @@ impl<S: Shared> Remote<S> {
 fn attrs(outcome: Outcome) -> Result<Attrs, OpError> {
     match outcome {
         Outcome::Attrs(attrs) => Ok(attrs),
-        _ => Err(OpError::Closed),
+        Outcome::Fetched(_) | Outcome::Handle(_) => Err(OpError::Closed),
     }
 }
 
@@ -294,7 +283,7 @@ impl<S: Shared> Transfer<S> {
             .poll(cx)
             .map(|outcome| match outcome? {
                 Outcome::Fetched(end) => Ok(end),
-                _ => Err(OpError::Closed),
+                Outcome::Attrs(_) | Outcome::Handle(_) => Err(OpError::Closed),
             })
     }
 }

@@ -181,24 +181,6 @@ fn apply<const REQUESTS: usize>(
                 machine.handle_data(ask, got)
             })
         }
-        Reply::Name { to, entry } => {
-            op_of(ops, to);
-            if let Some(Work::Realpath(path)) =
-                ops.get_mut(usize::from(to.op)).map(|op| &mut op.work)
-                && path.is_empty()
-            {
-                // REALPATH answers with one name; the decoder has refused what is too long.
-                let _ = path.extend_from_slice(entry.filename);
-            }
-            Taken::Live
-        }
-        Reply::NameEnd { to } => {
-            let path = match ops.get_mut(usize::from(to.op)).map(|op| &mut op.work) {
-                Some(Work::Realpath(path)) => core::mem::take(path),
-                _ => heapless::Vec::new(),
-            };
-            Taken::Finish(to.op, Ok(Outcome::Path(path)))
-        }
         Reply::Discarded { bytes, late } => {
             window.handle_discarded(u64::from(bytes));
             if late {

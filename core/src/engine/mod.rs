@@ -11,7 +11,7 @@ use core::time::Duration;
 use crate::download::{Download, DownloadConfig};
 use crate::error::{OpError, ProtocolError, SubmitError};
 use crate::sftp::Submit;
-use crate::sftp::{Attrs, Extensions, HandleKey, Limits, PATH_LEN_MAX, RequestKind, Session, To};
+use crate::sftp::{Attrs, Extensions, HandleKey, Limits, RequestKind, Session, To};
 use crate::time::Instant;
 use crate::window::{Window, WindowConfig};
 
@@ -98,8 +98,6 @@ pub enum Command<'a> {
     Lstat(&'a [u8]),
     /// Opens a file for reading.
     Open(&'a [u8]),
-    /// The absolute form of a path.
-    Realpath(&'a [u8]),
     /// Attributes of a path, symbolic links followed.
     Stat(&'a [u8]),
 }
@@ -114,8 +112,6 @@ pub enum Outcome {
     Fetched(u64),
     /// An open file; it counts until it is released.
     Handle(HandleKey),
-    /// A path, of `Realpath`.
-    Path(heapless::Vec<u8, PATH_LEN_MAX>),
 }
 
 /// What a turn of `handle_input` brought.
@@ -176,16 +172,10 @@ impl From<Ended> for OpError {
     }
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is no allocator to box with"
-)]
 #[derive(Debug)]
 enum Work<const GAPS: usize> {
     Free,
     Request,
-    /// REALPATH, with the path that came.
-    Realpath(heapless::Vec<u8, PATH_LEN_MAX>),
     Download {
         handle: HandleKey,
         machine: Download<GAPS>,
@@ -330,15 +320,11 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
     /// transmit, or take a finished operation, and try again. [`SubmitError::Closed`] after the session's end.
     pub fn submit(&mut self, now: Instant, command: Command<'_>) -> Result<OpId, SubmitError> {
         self.set_now(now);
-        let (request, work) = match command {
-            Command::Fstat(handle) => (Submit::Fstat(handle), Work::Request),
-            Command::Lstat(path) => (Submit::Path(RequestKind::Lstat, path), Work::Request),
-            Command::Open(path) => (Submit::Path(RequestKind::Open, path), Work::Request),
-            Command::Realpath(path) => (
-                Submit::Path(RequestKind::Realpath, path),
-                Work::Realpath(heapless::Vec::new()),
-            ),
-            Command::Stat(path) => (Submit::Path(RequestKind::Stat, path), Work::Request),
+        let request = match command {
+            Command::Fstat(handle) => Submit::Fstat(handle),
+            Command::Lstat(path) => Submit::Path(RequestKind::Lstat, path),
+            Command::Open(path) => Submit::Path(RequestKind::Open, path),
+            Command::Stat(path) => Submit::Path(RequestKind::Stat, path),
         };
         let index = self.free_op()?;
         let to = To {
@@ -350,7 +336,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             self.input_at = now;
         }
         self.session.submit(now, to, request)?;
-        Ok(self.begin(index, work))
+        Ok(self.begin(index, Work::Request))
     }
 
     /// Begins to fetch a range of an open file.
@@ -428,7 +414,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         self.window.handle_consumed(unconsumed);
         match work {
             Work::Done { outcome, .. } => Some(outcome),
-            Work::Free | Work::Request | Work::Realpath(_) | Work::Download { .. } => None,
+            Work::Free | Work::Request | Work::Download { .. } => None,
         }
     }
 
@@ -444,7 +430,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
                 machine.contiguous(self.session.lowest_missing(op.index))
             }
             Work::Free => return None,
-            Work::Request | Work::Realpath(_) | Work::Done { .. } => slot.contiguous,
+            Work::Request | Work::Done { .. } => slot.contiguous,
         };
         Some(Progress {
             arrived: slot.arrived,
@@ -515,7 +501,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         };
         let contiguous = match &work {
             Work::Download { machine, .. } => machine.config().start,
-            Work::Free | Work::Request | Work::Realpath(_) | Work::Done { .. } => 0,
+            Work::Free | Work::Request | Work::Done { .. } => 0,
         };
         *op = Op {
             generation: op.generation.wrapping_add(1),
@@ -541,7 +527,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         match &op.work {
             Work::Free | Work::Done { .. } => return,
             Work::Download { machine, .. } => op.contiguous = machine.contiguous(lowest_missing),
-            Work::Request | Work::Realpath(_) => {}
+            Work::Request => {}
         }
         op.work = Work::Done {
             outcome,

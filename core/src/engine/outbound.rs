@@ -192,7 +192,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
     /// its own side.
     fn is_waiting(&self, op: &Op<REQUESTS>) -> bool {
         match &op.work {
-            Work::Request | Work::Realpath(_) => self.session.is_ready(),
+            Work::Request => self.session.is_ready(),
             Work::Download { machine, .. } => machine.outstanding() > 0,
             Work::Free | Work::Done { .. } => false,
         }

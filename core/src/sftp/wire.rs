@@ -14,6 +14,7 @@ pub(crate) const SSH_FXP_CLOSE: u8 = 4;
 pub(crate) const SSH_FXP_READ: u8 = 5;
 pub(crate) const SSH_FXP_LSTAT: u8 = 7;
 pub(crate) const SSH_FXP_FSTAT: u8 = 8;
+#[cfg(feature = "server")]
 pub(crate) const SSH_FXP_REALPATH: u8 = 16;
 pub(crate) const SSH_FXP_STAT: u8 = 17;
 pub(crate) const SSH_FXP_STATUS: u8 = 101;
@@ -129,8 +130,6 @@ pub enum RequestKind {
     Lstat,
     /// FSTAT.
     Fstat,
-    /// REALPATH.
-    Realpath,
     /// STAT.
     Stat,
     /// EXTENDED `limits@openssh.com`.
@@ -157,9 +156,6 @@ pub(crate) enum Request<'a> {
     Fstat {
         handle: &'a [u8],
     },
-    Realpath {
-        path: &'a [u8],
-    },
     Stat {
         path: &'a [u8],
     },
@@ -174,7 +170,6 @@ impl Request<'_> {
             Self::Read { .. } => RequestKind::Read,
             Self::Lstat { .. } => RequestKind::Lstat,
             Self::Fstat { .. } => RequestKind::Fstat,
-            Self::Realpath { .. } => RequestKind::Realpath,
             Self::Stat { .. } => RequestKind::Stat,
             Self::Limits => RequestKind::Limits,
         }
@@ -188,7 +183,7 @@ impl Request<'_> {
             Self::Open { path } => string(path) + 8,
             Self::Read { handle, .. } => string(handle) + 12,
             Self::Close { handle } | Self::Fstat { handle } => string(handle),
-            Self::Lstat { path } | Self::Realpath { path } | Self::Stat { path } => string(path),
+            Self::Lstat { path } | Self::Stat { path } => string(path),
             Self::Limits => string(LIMITS_NAME),
         }
     }
@@ -225,10 +220,6 @@ impl Request<'_> {
                 Self::Fstat { handle } => {
                     head(SSH_FXP_FSTAT)?;
                     w.string(handle)
-                }
-                Self::Realpath { path } => {
-                    head(SSH_FXP_REALPATH)?;
-                    w.string(path)
                 }
                 Self::Stat { path } => {
                     head(SSH_FXP_STAT)?;

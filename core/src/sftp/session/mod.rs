@@ -12,7 +12,7 @@ use crate::time::Instant;
 use crate::window::Sample;
 
 use super::attrs::Attrs;
-use super::decode::{Decoder, Entry, Item};
+use super::decode::{Decoder, Item};
 use super::status::StatusCode;
 use super::wire::{
     self, HANDLE_LEN_MAX, PATH_LEN_MAX, Request, RequestKind, SSH_FXP_ATTRS, SSH_FXP_DATA,
@@ -90,18 +90,6 @@ pub enum Reply<'s> {
         to: To,
         /// The attributes.
         attrs: Attrs,
-    },
-    /// An entry of NAME.
-    Name {
-        /// Whom it is for.
-        to: To,
-        /// The entry.
-        entry: Entry<'s>,
-    },
-    /// NAME is complete.
-    NameEnd {
-        /// Whom it is for.
-        to: To,
     },
     /// A reply that nobody waited for is complete.
     Discarded {
@@ -331,7 +319,6 @@ impl<const REQUESTS: usize, const HANDLES: usize> Session<REQUESTS, HANDLES> {
             }
             Submit::Path(RequestKind::Open, path) => (Request::Open { path }, None),
             Submit::Path(RequestKind::Lstat, path) => (Request::Lstat { path }, None),
-            Submit::Path(RequestKind::Realpath, path) => (Request::Realpath { path }, None),
             Submit::Path(_, path) => (Request::Stat { path }, None),
         };
         let len = request.encoded_len();
@@ -437,7 +424,7 @@ impl<const REQUESTS: usize, const HANDLES: usize> Session<REQUESTS, HANDLES> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Submit<'a> {
     Fstat(HandleKey),
-    /// OPEN, LSTAT, REALPATH or STAT.
+    /// OPEN, LSTAT or STAT.
     Path(RequestKind, &'a [u8]),
 }
 
@@ -525,23 +512,12 @@ impl<const REQUESTS: usize, const HANDLES: usize> Book<REQUESTS, HANDLES> {
                 };
                 Ok(live_or_discarded(&slot, end))
             }
-            Item::NameStart { id, .. } => {
-                self.expect(id, SSH_FXP_NAME, RequestKind::Realpath)?;
-                Ok(Reply::Internal)
-            }
-            Item::Name { id, entry } => {
-                let slot = self.expect(id, SSH_FXP_NAME, RequestKind::Realpath)?;
-                let to = slot.to;
-                let live = slot.state == State::Live;
-                Ok(if live {
-                    Reply::Name { to, entry }
-                } else {
-                    Reply::Internal
+            // No request that is sent so far is answered by NAME.
+            Item::NameStart { id, .. } | Item::Name { id, .. } | Item::NameEnd { id } => {
+                self.slot(id)?;
+                Err(ProtocolError::ReplyMismatch {
+                    packet_type: SSH_FXP_NAME,
                 })
-            }
-            Item::NameEnd { id } => {
-                let slot = self.end_request(id, SSH_FXP_NAME, RequestKind::Realpath)?;
-                Ok(live_or_discarded(&slot, Reply::NameEnd { to: slot.to }))
             }
             Item::Attrs { id, attrs } => {
                 let kind = self.slot(id)?.kind;

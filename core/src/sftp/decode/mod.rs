@@ -4,10 +4,19 @@
 //! entry by entry, so its memory is one entry or one header and never a packet. Every length is checked
 //! against what encloses it before it is used; nothing is allocated from it.
 
+mod attrs;
+mod fields;
+mod item;
+mod text;
+
+use attrs::Progress;
+use fields::len_u32;
+pub use item::{Entry, Item};
+
 use super::attrs::Attrs;
 use super::status::StatusCode;
 use super::wire::{
-    HANDLE_LEN_MAX, NAME_PACKET_LEN_MAX, PACKET_LEN_MAX, PATH_LEN_MAX, SSH_FXP_ATTRS, SSH_FXP_DATA,
+    NAME_PACKET_LEN_MAX, PACKET_LEN_MAX, PATH_LEN_MAX, SSH_FXP_ATTRS, SSH_FXP_DATA,
     SSH_FXP_EXTENDED_REPLY, SSH_FXP_HANDLE, SSH_FXP_NAME, SSH_FXP_STATUS, SSH_FXP_VERSION,
 };
 use crate::error::ProtocolError;
@@ -17,105 +26,6 @@ const BANNER_LEN_MAX: usize = 512;
 
 /// Bytes kept of a longname, an extension's data, or another string that is only shown.
 const ASIDE_LEN_MAX: usize = 256;
-
-/// One piece of a reply. Strings lie in the decoder until its next turn; data lies in the caller's input.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Item<'s> {
-    /// VERSION begins.
-    Version {
-        /// The version number.
-        version: u32,
-    },
-    /// One extension pair of VERSION; both cut at 256 bytes.
-    Extension {
-        /// The extension's name.
-        name: &'s [u8],
-        /// Its data, mostly a version number in ASCII.
-        data: &'s [u8],
-    },
-    /// VERSION is complete.
-    VersionEnd,
-    /// STATUS.
-    Status {
-        /// Request id.
-        id: u32,
-        /// The code.
-        code: StatusCode,
-        /// The message, cut at 256 bytes; empty if the server left it out.
-        message: &'s [u8],
-    },
-    /// HANDLE.
-    Handle {
-        /// Request id.
-        id: u32,
-        /// 1 to 256 opaque bytes.
-        handle: &'s [u8],
-    },
-    /// DATA begins; `len` bytes follow as [`Item::Data`] pieces.
-    DataStart {
-        /// Request id.
-        id: u32,
-        /// Bytes of data in the reply.
-        len: u32,
-    },
-    /// A piece of a DATA reply's payload, in order, never empty.
-    Data {
-        /// Request id.
-        id: u32,
-        /// The bytes: a slice of the caller's input.
-        bytes: &'s [u8],
-    },
-    /// DATA is complete.
-    DataEnd {
-        /// Request id.
-        id: u32,
-    },
-    /// NAME begins; `count` entries follow.
-    NameStart {
-        /// Request id.
-        id: u32,
-        /// Entries announced; the packet is long enough for that many.
-        count: u32,
-    },
-    /// One entry of NAME.
-    Name {
-        /// Request id.
-        id: u32,
-        /// The entry.
-        entry: Entry<'s>,
-    },
-    /// NAME is complete.
-    NameEnd {
-        /// Request id.
-        id: u32,
-    },
-    /// ATTRS.
-    Attrs {
-        /// Request id.
-        id: u32,
-        /// The attributes.
-        attrs: Attrs,
-    },
-    /// EXTENDED_REPLY, cut at 256 bytes.
-    ExtendedReply {
-        /// Request id.
-        id: u32,
-        /// The reply's data.
-        data: &'s [u8],
-    },
-}
-
-/// One entry of a NAME reply. The names are bytes: version 3 knows no character set.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Entry<'s> {
-    /// The name or path, unchecked.
-    pub filename: &'s [u8],
-    /// What `ls -l` would print, cut at 256 bytes; free text.
-    pub longname: &'s [u8],
-    /// The attributes.
-    pub attrs: Attrs,
-}
 
 /// Where in a packet the decoder stands: what it collects next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -335,7 +245,16 @@ impl Decoder {
         let error = match self.state {
             State::Head if self.field_len == 0 => return Ok(()),
             State::Banner => ProtocolError::BannerText,
-            _ => ProtocolError::EofInsidePacket,
+            State::Head
+            | State::StatusCode
+            | State::Length(_)
+            | State::Text(_)
+            | State::DataLength
+            | State::Data
+            | State::NameCount
+            | State::Attrs(_)
+            | State::Skip { .. }
+            | State::Rest => ProtocolError::EofInsidePacket,
         };
         self.failed = Some(error);
         Err(error)
@@ -510,108 +429,6 @@ impl Decoder {
         Ok(None)
     }
 
-    /// Before VERSION, a length that no VERSION can have is text: "This" is 1,416,128,883 bytes.
-    fn check_banner(&mut self) -> Result<(), ProtocolError> {
-        let [l0, l1, l2, l3, ..] = self.field;
-        let len = u32::from_be_bytes([l0, l1, l2, l3]);
-        if len <= PACKET_LEN_MAX {
-            return Ok(());
-        }
-        if !self.field[..4].iter().all(|&byte| is_text(byte)) {
-            return Err(ProtocolError::PacketTooLong(len));
-        }
-        self.aside.clear();
-        // Room for 512 bytes: four always fit.
-        let _ = self.aside.extend_from_slice(&self.field[..4]);
-        self.state = State::Banner;
-        Ok(())
-    }
-
-    /// Collects text up to the end of its line, so that the error can show it whole.
-    fn advance_banner(&mut self, input: &mut &[u8]) -> Result<Option<Found>, ProtocolError> {
-        loop {
-            let full = self.aside.len() == BANNER_LEN_MAX;
-            if full || matches!(self.aside.last(), Some(b'\n' | 0)) {
-                return Err(ProtocolError::BannerText);
-            }
-            let Some((&byte, rest)) = input.split_first() else {
-                return Ok(None);
-            };
-            *input = rest;
-            let _ = self.aside.push(byte);
-        }
-    }
-
-    fn begin_text(&mut self, purpose: Purpose, len: u32) -> Result<(), ProtocolError> {
-        match purpose {
-            // A message's length may lie: what the packet holds is what there is.
-            Purpose::Message => {}
-            Purpose::Handle if len == 0 || len > len_u32(HANDLE_LEN_MAX) => {
-                return Err(ProtocolError::HandleLen(len));
-            }
-            Purpose::Filename if len > len_u32(PATH_LEN_MAX) && len <= self.left => {
-                return Err(ProtocolError::NameTooLong(len));
-            }
-            _ => self.check_field(len)?,
-        }
-        if matches!(purpose, Purpose::ExtensionName | Purpose::Filename) {
-            self.text.clear();
-        }
-        self.aside.clear();
-        self.text_left = len.min(self.left);
-        self.state = State::Text(purpose);
-        Ok(())
-    }
-
-    /// Takes bytes of a string; false if more are to come. Strings that are only shown are cut.
-    fn take_text(&mut self, input: &mut &[u8], purpose: Purpose) -> bool {
-        let is_name = matches!(purpose, Purpose::ExtensionName | Purpose::Filename);
-        let kept_max = match purpose {
-            Purpose::Filename => PATH_LEN_MAX,
-            _ => ASIDE_LEN_MAX,
-        };
-        let kept = if is_name {
-            self.text.len()
-        } else {
-            self.aside.len()
-        };
-        let room = len_u32(kept_max - kept);
-        let taken = self.take(input, self.text_left.min(room));
-        // Within the room that was asked for, so neither can be full.
-        let _ = if is_name {
-            self.text.extend_from_slice(taken)
-        } else {
-            self.aside.extend_from_slice(taken)
-        };
-        let taken_len = len_u32(taken.len());
-        self.text_left -= taken_len;
-        if self.text_left > 0 && taken_len == room {
-            self.state = State::Skip {
-                len: self.text_left,
-                then: Then::Purpose(purpose),
-            };
-            return true;
-        }
-        self.text_left == 0
-    }
-
-    fn end_text(&mut self, purpose: Purpose) -> Option<Found> {
-        if matches!(self.state, State::Skip { .. }) {
-            return None;
-        }
-        match purpose {
-            Purpose::ExtensionName => self.state = State::Length(Purpose::ExtensionData),
-            Purpose::ExtensionData => {
-                self.state = State::Length(Purpose::ExtensionName);
-                return Some(Found::Extension);
-            }
-            Purpose::Message | Purpose::Handle => self.state = State::Rest,
-            Purpose::Filename => self.state = State::Length(Purpose::Longname),
-            Purpose::Longname => self.state = State::Attrs(AttrsField::Flags),
-        }
-        None
-    }
-
     fn next_name(&self) -> State {
         if self.names_left == 0 {
             State::Rest
@@ -619,188 +436,4 @@ impl Decoder {
             State::Length(Purpose::Filename)
         }
     }
-
-    fn end_attrs(&mut self) -> Option<Found> {
-        if self.packet_type == SSH_FXP_NAME {
-            self.names_left = self.names_left.saturating_sub(1);
-            self.state = self.next_name();
-            return Some(Found::Name);
-        }
-        self.state = State::Rest;
-        None
-    }
-
-    fn advance_attrs(
-        &mut self,
-        input: &mut &[u8],
-        field: AttrsField,
-    ) -> Result<Progress, ProtocolError> {
-        use AttrsField as F;
-        let has = |flags: u32, bit: u32| flags & bit != 0;
-        let next = match field {
-            F::Flags => {
-                let Some(flags) = self.u32(input)? else {
-                    return Ok(Progress::Waits);
-                };
-                self.attrs = Attrs::default();
-                self.attrs_flags = flags;
-                F::Size
-            }
-            F::Size => {
-                if has(self.attrs_flags, Attrs::SIZE) {
-                    let Some(size) = self.u64(input)? else {
-                        return Ok(Progress::Waits);
-                    };
-                    self.attrs.size = Some(size);
-                }
-                F::UidGid
-            }
-            F::UidGid => {
-                if has(self.attrs_flags, Attrs::UIDGID) {
-                    let Some(both) = self.u64(input)? else {
-                        return Ok(Progress::Waits);
-                    };
-                    self.attrs.uid_gid = Some(halves(both));
-                }
-                F::Permissions
-            }
-            F::Permissions => {
-                if has(self.attrs_flags, Attrs::PERMISSIONS) {
-                    let Some(mode) = self.u32(input)? else {
-                        return Ok(Progress::Waits);
-                    };
-                    self.attrs.permissions = Some(mode);
-                }
-                F::Times
-            }
-            F::Times => {
-                if has(self.attrs_flags, Attrs::ACMODTIME) {
-                    let Some(both) = self.u64(input)? else {
-                        return Ok(Progress::Waits);
-                    };
-                    self.attrs.atime_mtime = Some(halves(both));
-                }
-                F::ExtendedCount
-            }
-            F::ExtendedCount => {
-                if !has(self.attrs_flags, Attrs::EXTENDED) {
-                    return Ok(Progress::Done);
-                }
-                let Some(count) = self.u32(input)? else {
-                    return Ok(Progress::Waits);
-                };
-                // The shortest pair is two empty strings.
-                if u64::from(count) * 8 > u64::from(self.left) {
-                    return Err(ProtocolError::AttrsExtendedCount(count));
-                }
-                self.extended_left = count;
-                F::ExtendedType
-            }
-            F::ExtendedType | F::ExtendedData => {
-                if self.extended_left == 0 {
-                    return Ok(Progress::Done);
-                }
-                let Some(len) = self.u32(input)? else {
-                    return Ok(Progress::Waits);
-                };
-                self.check_field(len)?;
-                let then = if field == F::ExtendedType {
-                    F::ExtendedData
-                } else {
-                    self.extended_left -= 1;
-                    F::ExtendedType
-                };
-                self.state = State::Skip {
-                    len,
-                    then: Then::Attrs(then),
-                };
-                return Ok(Progress::Goes);
-            }
-        };
-        self.state = State::Attrs(next);
-        Ok(Progress::Goes)
-    }
-
-    fn check_field(&self, len: u32) -> Result<(), ProtocolError> {
-        if len > self.left {
-            return Err(ProtocolError::FieldBeyondPacket {
-                packet_type: self.packet_type,
-            });
-        }
-        Ok(())
-    }
-
-    /// Takes up to `len` bytes of the packet from `input`.
-    fn take<'i>(&mut self, input: &mut &'i [u8], len: u32) -> &'i [u8] {
-        let len = usize::try_from(len.min(self.left))
-            .unwrap_or(usize::MAX)
-            .min(input.len());
-        let (taken, rest) = input.split_at(len);
-        *input = rest;
-        self.left -= len_u32(len);
-        taken
-    }
-
-    /// Collects bytes until `field` holds `len`; true once it does.
-    fn collect(&mut self, input: &mut &[u8], len: usize) -> bool {
-        let count = (len - self.field_len).min(input.len());
-        let (taken, rest) = input.split_at(count);
-        self.field[self.field_len..self.field_len + count].copy_from_slice(taken);
-        self.field_len += count;
-        *input = rest;
-        self.field_len == len
-    }
-
-    /// Reads a field of `LEN` bytes within the packet.
-    fn fixed<const LEN: usize>(
-        &mut self,
-        input: &mut &[u8],
-    ) -> Result<Option<[u8; LEN]>, ProtocolError> {
-        if self.field_len == 0 {
-            self.check_field(len_u32(LEN))?;
-        }
-        if !self.collect(input, LEN) {
-            return Ok(None);
-        }
-        self.field_len = 0;
-        self.left -= len_u32(LEN);
-        let mut value = [0; LEN];
-        value.copy_from_slice(&self.field[..LEN]);
-        Ok(Some(value))
-    }
-
-    fn u32(&mut self, input: &mut &[u8]) -> Result<Option<u32>, ProtocolError> {
-        Ok(self.fixed(input)?.map(u32::from_be_bytes))
-    }
-
-    fn u64(&mut self, input: &mut &[u8]) -> Result<Option<u64>, ProtocolError> {
-        Ok(self.fixed(input)?.map(u64::from_be_bytes))
-    }
-}
-
-/// How far a step of ATTRS came.
-enum Progress {
-    /// A field is incomplete: more input.
-    Waits,
-    /// The next field.
-    Goes,
-    /// The last field is read.
-    Done,
-}
-
-fn halves(both: u64) -> (u32, u32) {
-    let [a, b, c, d, e, f, g, h] = both.to_be_bytes();
-    (
-        u32::from_be_bytes([a, b, c, d]),
-        u32::from_be_bytes([e, f, g, h]),
-    )
-}
-
-/// Lengths here are at most a packet's.
-fn len_u32(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
-}
-
-fn is_text(byte: u8) -> bool {
-    byte >= 0x20 || matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b)
 }
