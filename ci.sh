@@ -55,7 +55,7 @@ stage_test() {
 }
 
 stage_sim() {
-    SIM_RUNS=${SIM_RUNS:-100000} cargo test --release -p longhaul-tests
+    SIM_RUNS=${SIM_RUNS:-100000} cargo test --profile sim -p longhaul-tests
 }
 
 stage_fuzz() {

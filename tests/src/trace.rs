@@ -72,7 +72,7 @@ impl Trace {
     #[must_use]
     pub fn replay(&self) -> String {
         let command = format!(
-            "SIM_SEED={:#x} cargo test --release -p longhaul-tests --test {}",
+            "SIM_SEED={:#x} cargo test --profile sim -p longhaul-tests --test {}",
             self.seed, self.test
         );
         match commit() {
@@ -164,7 +164,7 @@ mod tests {
         let replay = trace.replay();
         assert!(
             replay
-                .starts_with("SIM_SEED=0x2a cargo test --release -p longhaul-tests --test safety")
+                .starts_with("SIM_SEED=0x2a cargo test --profile sim -p longhaul-tests --test safety")
         );
     }
 }
