@@ -36,7 +36,7 @@ const READ_LEN: u32 = 32 << 10;
 const BUFFER_LEN: usize = 256 << 10;
 
 /// The file, in bytes: the window's growth at the start weighs little in it.
-const FILE_LEN: u64 = 512 << 20;
+const FILE_LEN: u64 = 768 << 20;
 
 /// How much of it each of the slow ways fetches: about four seconds' worth.
 const LENS: [u64; 3] = [2 << 20, 128 << 20, FILE_LEN];
@@ -64,7 +64,7 @@ fn ways() -> [(&'static str, Config); 3] {
 }
 
 pub(crate) async fn run(console: &Console) -> Result<(), Failure> {
-    console.notice("makes a file of 512 MiB in the temporary folder, and removes it afterwards");
+    console.notice("makes a file of 768 MiB in the temporary folder, and removes it afterwards");
     let failed = |error| Failure::new(Exit::Local, format!("cannot make the file: {error}"));
     let sample = unblock(|| Sample::new(&LENS)).await.map_err(failed)?;
     let mut report = Report::new(SHAPE);

@@ -7,6 +7,8 @@
 mod attrs;
 mod fields;
 mod item;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use attrs::Progress;
