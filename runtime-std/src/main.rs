@@ -9,6 +9,7 @@ mod cli;
 mod clock;
 mod demo;
 mod serve;
+mod text;
 
 use std::process::ExitCode;
 

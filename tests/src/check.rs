@@ -59,6 +59,11 @@ impl Checker {
         engine.window().in_flight() + engine.window().unconsumed()
     }
 
+    /// Says whether the server breaks the protocol.
+    pub(crate) const fn is_hostile(&self) -> bool {
+        self.is_hostile
+    }
+
     fn book(&mut self, op: OpId) -> &mut OpBook {
         self.ops.entry(op).or_default()
     }
@@ -112,23 +117,22 @@ impl Checker {
         book.is_taken = true;
     }
 
-    /// Requests have left, with `used` bytes in the window before.
+    /// Requests have left, with `in_flight` and `used` bytes in the window before.
+    ///
+    /// One READ may exceed a window in which nothing is in flight: the first of all, or one that fills a gap.
     pub(crate) fn sent<const O: usize, const R: usize, const H: usize>(
         &mut self,
         engine: &Engine<O, R, H>,
-        used: u64,
+        (in_flight, used): (u64, u64),
     ) {
         let after = Self::used(engine);
         self.used_max = self.used_max.max(after);
         let allowed = engine.window().bytes();
-        assert!(
-            after == used || used == 0 || after <= allowed,
-            "READs leave only while the window has room: {used} and then {after} of {allowed}"
-        );
         let one_read = u64::from(longhaul_core::sftp::READ_LEN_MAX);
+        let is_alone = in_flight == 0 && after - used <= one_read;
         assert!(
-            after <= allowed.max(one_read).max(used),
-            "one READ may exceed an idle window: {after} of {allowed}"
+            after == used || after <= allowed || is_alone,
+            "READs leave only while the window has room: {used} and then {after} of {allowed}"
         );
     }
 
@@ -226,7 +230,10 @@ impl Checker {
 
     /// The server has seen the end, by the client's will unless the session `was_cut`.
     pub(crate) fn at_end_of_server(&self, record: &Record, was_cut: bool) {
-        assert_eq!(record.violations, Vec::<String>::new(), "the server's view");
+        // A client believes the handle that a broken reply gave it.
+        let believed = |text: &&String| !(self.is_hostile && text.ends_with("isn't open"));
+        let violation = record.violations.iter().find(believed);
+        assert_eq!(violation, None, "the server's view");
         if !was_cut {
             assert_eq!(record.handles_leaked(), 0, "handles opened = closed");
         }

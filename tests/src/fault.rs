@@ -160,6 +160,8 @@ const FATAL: [(&str, Apply); 18] = [
         plan.quirks.unasked = Some(rng.magnitude(1, 30))
     }),
     ("malformed reply", |plan, rng| {
+        // A length that is one too many takes the bool for content, and nobody can tell.
+        plan.quirks.data_ends_with_bool = false;
         plan.quirks.malform = Some((rng.magnitude(1, 30), *rng.pick(&Malform::ALL)));
     }),
     ("closed by server", |plan, rng| {
@@ -210,6 +212,7 @@ impl FaultPlan {
         let chunk = rng.magnitude(1 + size / 1_000, 1 << 18);
         let chunk = usize::try_from(chunk).expect("small");
         let random = rng.one_in(2);
+        let channel_window = rng.one_in(3).then(|| rng.magnitude(32 << 10, 2 << 20));
         let link = LinkConfig {
             latency: rng.magnitude(0, 200 * MS),
             jitter: if rng.one_in(3) {
@@ -228,7 +231,9 @@ impl FaultPlan {
                 Chunking::UpTo(chunk)
             },
             send_buffer: rng.magnitude_index(64, 1 << 20),
-            channel_window: rng.one_in(3).then(|| rng.magnitude(32 << 10, 2 << 20)),
+            channel_window,
+            // Credit for less than the window, or none would ever come.
+            credit_step: channel_window.map_or(1, |window| (window / 4).min(3 * 32_768)),
             ..LinkConfig::default()
         };
         Self {

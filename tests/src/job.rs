@@ -227,14 +227,11 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
     /// The next moment at which the application does something by itself.
     pub(crate) fn app_moment(&self) -> Option<u64> {
         let consume = self.consumes.first_key_value().map(|(key, _)| key.0);
-        let begin = |state: &JobState| match state.stage {
-            Stage::Waiting => Some(state.job.begin_at).filter(|at| *at > self.now),
-            _ => None,
+        let begin = |state: &JobState| {
+            let later = state.stage == Stage::Waiting && state.job.begin_at > self.now;
+            later.then_some(state.job.begin_at)
         };
-        let cancel = |state: &JobState| match state.stage {
-            Stage::Done => None,
-            _ => state.job.cancel_at,
-        };
+        let cancel = |state: &JobState| state.job.cancel_at.filter(|_| !state.is_done());
         let jobs = self.jobs.iter();
         let moments = jobs.flat_map(|state| [begin(state), cancel(state)]);
         moments.flatten().chain(consume).min()
@@ -307,9 +304,11 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
             Stage::Downloading(handle, _) => {
                 let handle = *handle;
                 self.engine.release(self.instant(), handle);
-                let outcome = outcome.map(|outcome| match outcome {
-                    Outcome::Fetched(end) => end,
-                    other => panic!("a download brought {other:?}"),
+                let outcome = outcome.map(|outcome| {
+                    let Outcome::Fetched(end) = outcome else {
+                        panic!("a download brought {outcome:?}");
+                    };
+                    end
                 });
                 self.end_job(index, outcome);
             }
@@ -429,6 +428,19 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
         }
     }
 
+    /// Ends jobs that could not begin: a server that never answers keeps every slot and handle taken.
+    pub(crate) fn give_up_waiting(&mut self) -> bool {
+        let waits = |state: &JobState| matches!(state.stage, Stage::Waiting | Stage::Opened(..));
+        let index = self.jobs.iter().position(waits);
+        if let Some(index) = index {
+            if let Some(handle) = self.jobs[index].handle() {
+                self.engine.release(self.instant(), handle);
+            }
+            self.end_job(index, Err(OpError::NoProgress));
+        }
+        index.is_some()
+    }
+
     fn begin(&mut self, index: usize) -> bool {
         let now = self.instant();
         let state = &mut self.jobs[index];
@@ -460,12 +472,8 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
     }
 
     fn refused(&mut self, index: usize, error: SubmitError) {
-        let ended = self.engine.ended().is_some();
-        let expected = match error {
-            SubmitError::Closed => ended,
-            SubmitError::HandleUnknown => ended,
-            _ => false,
-        };
+        let expected = self.engine.ended().is_some()
+            && matches!(error, SubmitError::Closed | SubmitError::HandleUnknown);
         assert!(expected, "refused with {error:?} while the session lives");
         self.end_job(index, Err(OpError::Closed));
     }

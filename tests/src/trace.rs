@@ -163,8 +163,9 @@ mod tests {
         assert_eq!(text.lines().count(), 51);
         let replay = trace.replay();
         assert!(
-            replay
-                .starts_with("SIM_SEED=0x2a cargo test --profile sim -p longhaul-tests --test safety")
+            replay.starts_with(
+                "SIM_SEED=0x2a cargo test --profile sim -p longhaul-tests --test safety"
+            )
         );
     }
 }

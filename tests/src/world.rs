@@ -233,6 +233,9 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
         while !done(self) {
             if !self.step() {
                 let Some(next) = self.next_moment() else {
+                    if self.checker.is_hostile() && self.give_up_waiting() {
+                        continue;
+                    }
                     panic!("nothing can happen any more, {}", self.describe());
                 };
                 assert!(next > self.now, "stuck at {next}, {}", self.describe());
@@ -314,7 +317,8 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
             return false;
         }
         let Some(piece) = self.link.server_receive(self.now) else {
-            return false;
+            // It was credit for the channel.
+            return true;
         };
         self.server.handle_input(self.now, piece.bytes());
         self.trace
@@ -323,18 +327,17 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
     }
 
     fn server_writes(&mut self) -> bool {
-        if self.server.has_ended() {
-            let first = !core::mem::replace(&mut self.server_has_ended, true);
-            if first {
-                self.link.down.end(self.now);
-            }
-            return first;
-        }
         if self.link.server_is_blocked() {
             return false;
         }
         let Some(packet) = self.server.poll_output(self.now) else {
-            return false;
+            // To ask for output may be what ends it.
+            let is_first =
+                self.server.has_ended() && !core::mem::replace(&mut self.server_has_ended, true);
+            if is_first {
+                self.link.down.end(self.now);
+            }
+            return is_first;
         };
         let len = packet.iter().map(Piece::len).sum::<usize>();
         for piece in packet {
@@ -427,7 +430,10 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
                 .engine
                 .poll_timeout()
                 .is_some_and(|deadline| deadline.cause == Cause::Transmit);
-            let used = Checker::used(&self.engine);
+            let before = (
+                self.engine.window().in_flight(),
+                Checker::used(&self.engine),
+            );
             let now = self.instant();
             let written = self.engine.poll_transmit(now, &mut self.out[..len]);
             assert_eq!(
@@ -438,7 +444,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> World<OPS, R
             );
             self.outbox.extend(&self.out[..written]);
             self.tap.sent(&self.outbox);
-            self.checker.sent(&self.engine, used);
+            self.checker.sent(&self.engine, before);
             if written > 0 {
                 self.trace
                     .note(self.now, "client wrote", [written as u64, 0, 0]);

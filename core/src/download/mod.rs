@@ -171,10 +171,8 @@ impl<const GAPS: usize> Download<GAPS> {
         let asked = lowest_missing
             .map_or(gap, |missing| missing.min(gap))
             .min(self.next);
-        // An EOF below what was asked: what follows it has not come.
-        self.eof
-            .map_or(asked, |eof| eof.min(asked))
-            .max(self.config.start)
+        // An EOF or an error below what was asked: what follows it has not come.
+        asked.min(self.ask_end()).max(self.config.start)
     }
 
     /// The next range to ask, of at most `len_max` bytes; `None` if there is nothing to ask now.
@@ -187,10 +185,11 @@ impl<const GAPS: usize> Download<GAPS> {
         Some(ask)
     }
 
-    /// True if [`Self::poll_request`] would ask something, were there room for it.
+    /// True if [`Self::poll_request`] would ask something.
     #[must_use]
-    pub fn has_request(&self) -> bool {
-        !self.is_waiting() && (self.gap_due().is_some() || self.new_len_max() > 0)
+    pub fn has_request(&self, len_max: u32) -> bool {
+        let gap = self.gap_due().filter(|gap| self.can_take(gap, len_max));
+        len_max > 0 && !self.is_waiting() && (gap.is_some() || self.new_len_max() > 0)
     }
 
     /// True if it would ask for a gap next.
@@ -201,7 +200,21 @@ impl<const GAPS: usize> Download<GAPS> {
 
     /// One request at a time, and one is outstanding.
     fn is_waiting(&self) -> bool {
-        (self.config.serial || self.confirming.is_some()) && self.outstanding > 0
+        let one_at_a_time = self.config.serial
+            || self.confirming.is_some()
+            // A gap was split without room for both parts: see `can_take`.
+            || self.gaps.len() + self.outstanding > GAPS;
+        one_at_a_time && self.outstanding > 0
+    }
+
+    /// True if a request of at most `len_max` bytes may take the gap, or a part of it.
+    ///
+    /// Each outstanding request can leave a gap and must find room for it. A part counts besides what is left of
+    /// its gap; a part that is outstanding alone does not, since what it leaves lies next to that.
+    fn can_take(&self, gap: &Gap, len_max: u32) -> bool {
+        gap.len <= u64::from(len_max)
+            || self.outstanding == 0
+            || self.gaps.len() + self.outstanding < GAPS
     }
 
     /// Where asking ends for now: at an EOF or an error.
@@ -221,7 +234,7 @@ impl<const GAPS: usize> Download<GAPS> {
     }
 
     fn next_gap(&mut self, len_max: u32) -> Option<Ask> {
-        let gap = self.gap_due()?;
+        let gap = self.gap_due().filter(|gap| self.can_take(gap, len_max))?;
         self.gaps.pop();
         let len = u32::try_from(gap.len).unwrap_or(u32::MAX).min(len_max);
         let rest = gap.len - u64::from(len);

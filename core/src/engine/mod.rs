@@ -193,6 +193,8 @@ struct Op<const GAPS: usize> {
     /// When the operation was submitted, sent its first request after none, or got its last byte.
     progress_at: Instant,
     arrived: u64,
+    /// Counts what is asked, from where the others were when it began: the turn of those with as much in flight.
+    asked: u64,
     in_flight: u64,
     unconsumed: u64,
     /// Kept from the machine when it ended.
@@ -241,6 +243,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
                 work: Work::Free,
                 progress_at: Instant::ZERO,
                 arrived: 0,
+                asked: 0,
                 in_flight: 0,
                 unconsumed: 0,
                 contiguous: 0,
@@ -493,6 +496,11 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
 
     fn begin(&mut self, index: u16, work: Work<REQUESTS>) -> OpId {
         let now = self.now;
+        let downloads = self
+            .ops
+            .iter()
+            .filter(|op| matches!(op.work, Work::Download { .. }));
+        let asked = downloads.map(|op| op.asked).max().unwrap_or_default();
         let Some(op) = self.ops.get_mut(usize::from(index)) else {
             return OpId {
                 index,
@@ -508,6 +516,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             work,
             progress_at: now,
             arrived: 0,
+            asked,
             in_flight: 0,
             unconsumed: 0,
             contiguous,
@@ -562,5 +571,6 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
                 self.finish(index, Err(error.clone()));
             }
         }
+        self.session.end();
     }
 }

@@ -35,16 +35,12 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         written
     }
 
-    /// Writes one READ of the download that has least in flight.
+    /// Writes one READ of the download that has least in flight, and of several such of the one that asked least.
     fn transmit_read(&mut self, now: Instant, out: &mut [u8]) -> usize {
-        let Some(index) = self.next_download() else {
+        let Some((index, len_max)) = self.next_download() else {
             return 0;
         };
         let is_first = self.session.live() == 0;
-        let len_max = match self.window.read_len() {
-            0 => self.window.gap_len(),
-            len => len,
-        };
         let Some(op) = self.ops.get_mut(usize::from(index)) else {
             return 0;
         };
@@ -61,6 +57,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             self.input_at = now;
         }
         op.in_flight += u64::from(ask.len);
+        op.asked += u64::from(ask.len);
         let to = To {
             op: index,
             tag: ask.offset,
@@ -75,29 +72,30 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         written.unwrap_or_default()
     }
 
-    /// The download whose READ is due next, if the window, the table and the requests' bound have room for one.
-    fn next_download(&self) -> Option<u16> {
+    /// The download whose READ is due next and how long that may be, if the window, the table and the requests'
+    /// bound have room for one.
+    fn next_download(&self) -> Option<(u16, u32)> {
         if !self.session.is_ready()
             || self.session.is_full()
             || self.session.live() >= self.window.requests_max()
         {
             return None;
         }
-        let only_gaps = self.window.read_len() == 0;
-        if only_gaps && self.window.gap_len() == 0 {
-            return None;
-        }
-        let mut least: Option<(u64, usize)> = None;
+        let mut least: Option<((u64, u64), usize, u32)> = None;
         for (index, op) in self.ops.iter().enumerate() {
             if let Work::Download { machine, .. } = &op.work
-                && least.is_none_or(|(in_flight, _)| op.in_flight < in_flight)
-                && machine.has_request()
-                && (!only_gaps || machine.has_gap())
+                && least.is_none_or(|(least, ..)| (op.in_flight, op.asked) < least)
             {
-                least = Some((op.in_flight, index));
+                let len = match self.window.read_len(op.in_flight + op.unconsumed) {
+                    0 if op.in_flight == 0 && machine.has_gap() => self.window.gap_len(),
+                    len => len,
+                };
+                if machine.has_request(len) {
+                    least = Some(((op.in_flight, op.asked), index, len));
+                }
             }
         }
-        least.and_then(|(_, index)| u16::try_from(index).ok())
+        least.and_then(|(_, index, len)| Some((u16::try_from(index).ok()?, len)))
     }
 
     /// When the driver must call again at the latest: output that waits is due now, and then [`Self::deadline`].
@@ -128,6 +126,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         }
         if let Some(started_at) = self.started_at
             && !self.session.is_ready()
+            && !self.is_closing
         {
             let at = started_at + self.config.handshake_max;
             earliest = Some(Deadline {
@@ -171,6 +170,8 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             self.stalls += 1;
             self.input_at = now;
             self.window.handle_stall();
+            self.window
+                .handle_discarded(self.session.give_up_cancelled());
             for index in 0..OPS {
                 self.give_up(index);
             }
@@ -193,15 +194,24 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
     fn is_waiting(&self, op: &Op<REQUESTS>) -> bool {
         match &op.work {
             Work::Request => self.session.is_ready(),
-            Work::Download { machine, .. } => machine.outstanding() > 0,
+            // With nothing but tombstones in a full table, it cannot even ask.
+            Work::Download { machine, .. } => {
+                machine.outstanding() > 0
+                    || (machine.has_request(u32::MAX)
+                        && self.session.is_full()
+                        && self.session.live() == 0)
+            }
             Work::Free | Work::Done { .. } => false,
         }
     }
 
     fn stall_deadline(&self) -> Option<Deadline> {
-        let downloads = self.ops.iter().any(
-            |op| matches!(&op.work, Work::Download { machine, .. } if machine.outstanding() > 0),
-        );
+        // What was cancelled and never answered can fill the window, too.
+        let is_full = self.window.in_flight() > 0;
+        let downloads = self.ops.iter().any(|op| {
+            matches!(&op.work, Work::Download { machine, .. }
+                if machine.outstanding() > 0 || (is_full && machine.has_request(u32::MAX)))
+        });
         let due = downloads && self.stalls < STALLS_MAX;
         let at = self.input_at + self.config.stall_after;
         due.then_some(Deadline {
@@ -223,5 +233,7 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         self.window
             .handle_discarded(self.session.give_up(index, lost));
         op.in_flight = 0;
+        // What was outstanding may all lie behind an end or an error: then nothing more is asked.
+        self.settle(index);
     }
 }

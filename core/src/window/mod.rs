@@ -1,16 +1,18 @@
 //! How many bytes may be outstanding, and how long one READ is.
 //!
-//! The window counts bytes, not requests: what has been asked and not arrived, and what has arrived and not been
-//! consumed. It looks for the path's bandwidth and its shortest round trip and keeps their product
-//! in flight, with headroom:
+//! The window counts bytes, not requests. It looks for the path's bandwidth and its shortest round trip and keeps
+//! their product in flight, with headroom; what has arrived and not been consumed counts against the memory,
+//! [`WindowConfig::window_bytes_max`], not against the path:
 //!
 //! | phase | window | leaves it when |
 //! | --- | --- | --- |
 //! | startup | grows by the bytes that arrive, so it doubles each round trip | a round trip brought no more rate and took longer, or three brought no more rate |
-//! | steady | 1.5 x rate x shortest round trip | the shortest round trip is 10 s old |
+//! | steady | 1.5 x rate x shortest round trip | the shortest round trip is 10 s old, or all of a round took twice as long |
 //! | drain | 0.75 x rate x shortest round trip | a round trip began below that window and ended |
 //!
-//! The drain empties the queue that the headroom builds, so that the next round trip is measured without it.
+//! The drain empties the queue that the headroom builds, so that the next round trip is measured without it, and
+//! counts from then on; while that makes it shorter, the drain goes on. A round that took twice as long has met a
+//! slower path, whose old rates are forgotten, or a longer one: the drain tells which.
 //! After BBR (draft-ietf-ccwg-bbr), for requests instead of packets and without pacing: the server
 //! sends as fast as the path takes.
 
@@ -27,6 +29,7 @@ use crate::time::Instant;
 /// Window before anything is known: reaches 375 MB (10 Gbit/s x 300 ms) in ten doublings.
 const INITIAL: u64 = 512 * 1024;
 /// Smallest window: two of the smallest requests keep a path busy that is slower than anything measured.
+/// A drain goes down to half of it, so that what it measures does not lift the window above it.
 const MIN: u64 = 32 * 1024;
 /// Smallest window while the round trip is shorter than [`ROUND_TRIP_MIN`]. There it is the pace of processes on busy
 /// processors that varies, by more than the path takes; 8 ms of 1 Gbit/s are a harmless queue.
@@ -44,8 +47,9 @@ const FLAT_ROUNDS: u32 = 3;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct WindowConfig {
-    /// Most bytes outstanding and unconsumed together. Default 64 MiB. Too small: the path idles (it needs
-    /// bandwidth x round trip). Too large: a consumer that stalls leaves so much in memory.
+    /// Most bytes outstanding and unconsumed together. Default 64 MiB. Each download has at most three quarters of
+    /// what the others leave, so that one whose consumer stalls never stops the others. Too small: the path idles (it
+    /// needs bandwidth x round trip). Too large: a consumer that stalls leaves so much in memory.
     pub window_bytes_max: u64,
     /// Receive window of the channel below, in bytes, if it has one. A server that answers in order and may not send could
     /// never read what lets it go on: so replies with their headers are kept below this, until the server shows that it
@@ -135,9 +139,9 @@ enum Phase {
         flat_rounds: u32,
     },
     Steady,
-    /// `since` is set once no more than the drained window is in flight.
+    /// `since` is set once no more than the drained window is in flight: when, and the shortest round trip then.
     Drain {
-        since: Option<Instant>,
+        since: Option<(Instant, Duration)>,
     },
 }
 
@@ -150,10 +154,11 @@ const STARTUP: Phase = Phase::Startup {
 #[derive(Debug)]
 pub struct Window {
     config: WindowConfig,
-    /// As configured, and for the time being below the channel's window.
+    /// Most bytes in flight: as configured, and for the time being below the channel's window.
     bytes_max: u64,
     chunk: Chunk,
     phase: Phase,
+    /// Bytes that the path takes.
     bytes: u64,
     in_flight: u64,
     unconsumed: u64,
@@ -202,6 +207,8 @@ impl Window {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+            .saturating_add(self.unconsumed)
+            .min(self.config.window_bytes_max)
     }
 
     /// Bytes asked for that have not arrived.
@@ -236,34 +243,49 @@ impl Window {
             .min(self.requests_after_stall.unwrap_or(usize::MAX))
     }
 
-    /// The longest READ to send now, in bytes; 0 if the window is full.
+    /// The longest READ that a download may send now which holds `held` bytes in flight and unconsumed; 0 if the window
+    /// is full, or its part of the memory.
     ///
     /// One request may always leave while nothing is outstanding or unconsumed, however small the window.
     #[must_use]
-    pub fn read_len(&self) -> u32 {
+    pub fn read_len(&self, held: u64) -> u32 {
+        let len = self.next_len();
         let used = self.in_flight + self.unconsumed;
-        let len = match self.config.fixed {
-            Some(_) => self.chunk.len_max(),
-            None => self.chunk.len(self.bytes),
-        };
-        if used == 0 || used + u64::from(len) <= self.bytes {
+        if used == 0 {
+            return len;
+        }
+        let left_by_others = self
+            .config
+            .window_bytes_max
+            .saturating_sub(used.saturating_sub(held));
+        let next = u64::from(len);
+        let has_room = self.in_flight + next <= self.bytes && held + next <= left_by_others / 4 * 3;
+        if has_room { len } else { 0 }
+    }
+
+    /// The longest READ to send now that fills a gap of a download with nothing in flight, though [`Self::read_len`]
+    /// is 0; 0 if none may leave.
+    ///
+    /// A stream may wait for the gap while all that came behind it lies unconsumed, and fills its part of the memory:
+    /// only the gap's bytes bring it on. They had their place when they were asked first.
+    #[must_use]
+    pub fn gap_len(&self) -> u32 {
+        let len = self.next_len();
+        let next = u64::from(len);
+        let used = self.in_flight + self.unconsumed + next;
+        let has_room = self.in_flight + next <= self.bytes && used <= self.config.window_bytes_max;
+        if self.in_flight == 0 || has_room {
             len
         } else {
             0
         }
     }
 
-    /// The longest READ to send now that fills a gap, though [`Self::read_len`] is 0; 0 if none may leave.
-    ///
-    /// A stream may wait for the gap while all that came behind it lies unconsumed, and fills the window: if nothing is
-    /// outstanding either, only the gap's bytes bring it on. They had their place in the window when they were asked
-    /// first.
-    #[must_use]
-    pub fn gap_len(&self) -> u32 {
-        if self.in_flight > 0 {
-            return 0;
+    fn next_len(&self) -> u32 {
+        match self.config.fixed {
+            Some(_) => self.chunk.len_max(),
+            None => self.chunk.len(self.bytes),
         }
-        self.chunk.len(self.bytes)
     }
 
     /// Learns the server's limit on READs.
@@ -387,11 +409,18 @@ impl Window {
     }
 
     fn set_bytes(&mut self, bytes: u64) {
+        self.bytes = bytes.max(self.bytes_min()).min(self.bytes_max);
+    }
+
+    fn bytes_min(&self) -> u64 {
         let is_local = self
             .round_trip_min()
             .is_some_and(|round_trip| round_trip < ROUND_TRIP_MIN);
         let min = if is_local { MIN_LOCAL } else { MIN };
-        self.bytes = bytes.max(min).min(self.bytes_max);
+        match self.phase {
+            Phase::Drain { .. } => min / 2,
+            Phase::Startup { .. } | Phase::Steady => min,
+        }
     }
 
     fn round_trip(&self) -> Duration {
@@ -444,35 +473,67 @@ impl Window {
             }
             Phase::Steady => {
                 let measured_at = self.round_trip_min.map_or(now, |(_, at)| at);
-                if now.saturating_duration_since(measured_at) > ROUND_TRIP_AGE_MAX {
-                    self.round_trip_min = round_trip.map(|last| (last, now));
+                let is_old = now.saturating_duration_since(measured_at) > ROUND_TRIP_AGE_MAX;
+                // At its smallest the window may well be more than the path takes.
+                let is_slow = self.bytes > self.bytes_min()
+                    && round_trip.is_some_and(|least| least > self.round_trip() * 2);
+                if is_slow {
+                    self.forget_rates();
+                }
+                if is_old || is_slow {
                     self.phase = Phase::Drain { since: None };
                 }
             }
-            Phase::Drain { .. } => {}
+            Phase::Drain { since } => self.drain(now, since, round_trip),
         }
-        self.drain(now);
         self.round += 1;
         self.rates[self.round % RATE_ROUNDS] = 0;
         self.follow();
     }
 
-    /// Goes on from the drain once a whole round trip began with the queue empty.
-    fn drain(&mut self, now: Instant) {
-        let Phase::Drain { since } = self.phase else {
+    /// Goes on from the drain once a whole round trip began with the queue empty: it is what the path takes now. If it
+    /// is shorter than before, there may be more queue below, and the drain goes on.
+    fn drain(
+        &mut self,
+        now: Instant,
+        since: Option<(Instant, Duration)>,
+        round_trip: Option<Duration>,
+    ) {
+        let Some((began_at, before)) = since else {
+            // The path may have become slower: what it took before says nothing.
+            self.forget_rates();
+            self.follow();
+            if self.in_flight <= self.bytes.max(self.product()) {
+                self.begin_measuring(now);
+            }
             return;
         };
-        match since {
-            None if self.in_flight <= self.product() => {
-                self.phase = Phase::Drain { since: Some(now) };
-            }
-            None => {}
-            Some(since) => {
-                if now.saturating_duration_since(since) >= self.round_trip() {
-                    self.phase = Phase::Steady;
-                }
-            }
+        if now.saturating_duration_since(began_at) < self.round_trip() {
+            return;
         }
+        if let Some(least) = round_trip {
+            self.round_trip_min = Some((least, now));
+        }
+        if self.round_trip() < before / 8 * 7 {
+            self.begin_measuring(now);
+        } else {
+            self.phase = Phase::Steady;
+        }
+    }
+
+    /// Forgets the rates of all rounds but this one.
+    fn forget_rates(&mut self) {
+        let slot = self.round % RATE_ROUNDS;
+        let rate = self.rates[slot];
+        if rate > 0 {
+            self.rates = [0; RATE_ROUNDS];
+            self.rates[slot] = rate;
+        }
+    }
+
+    fn begin_measuring(&mut self, now: Instant) {
+        let since = Some((now, self.round_trip()));
+        self.phase = Phase::Drain { since };
     }
 
     /// Sets the window to what the phase makes of the measured path.

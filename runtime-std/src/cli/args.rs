@@ -109,9 +109,11 @@ pub(super) struct TransferArgs {
     #[arg(long, global = true)]
     pub(super) serial: bool,
 
-    /// Give up when nothing has arrived for this long; 0 never does.
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 60)]
-    pub(super) timeout: u32,
+    /// Give up when nothing has arrived for this long; 0 never does [default: 60].
+    ///
+    /// For the time until ssh has reached the server it counts only if given: ssh has its own ConnectTimeout.
+    #[arg(long, global = true, value_name = "SECONDS")]
+    pub(super) timeout: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, clap::Args)]

@@ -16,6 +16,7 @@ use super::sessions::Sessions;
 use super::signals::Interrupt;
 use super::stat::stat;
 use crate::demo;
+use crate::text::escaped;
 
 pub(super) async fn run(
     command: Command,
@@ -81,7 +82,7 @@ impl Plan {
                 "is no directory",
                 "several files need a directory to go into",
             );
-            return Err(failure.about(path.display()));
+            return Err(failure.about(escaped(local.as_encoded_bytes())));
         }
         for (index, target) in targets.iter().enumerate() {
             let same = |other: &&Target| other.file_name() == target.file_name();
@@ -111,7 +112,7 @@ fn check_local(local: &OsStr, path: &Path) -> Result<(), Failure> {
         )
     } else if Target::parse(local.as_encoded_bytes()).is_ok() && !path.exists() {
         let hint = "the last argument is where to put the files, such as . (or ./name:with:colons)";
-        Failure::usage("is no local path", hint).about(path.display())
+        Failure::usage("is no local path", hint).about(escaped(local.as_encoded_bytes()))
     } else {
         return Ok(());
     };

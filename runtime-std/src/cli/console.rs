@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::args::OutputArgs;
 use super::exit::{Exit, Failure};
+use crate::text::io_text;
 
 /// Where and how much to write.
 #[derive(Debug)]
@@ -45,6 +46,7 @@ impl Console {
             "event": "error",
             "message": failure.message,
             "hint": failure.hint,
+            "url": failure.url,
             "exit": failure.exit as u8,
         }));
         // As for any filter: whoever stopped to read knows that.
@@ -89,7 +91,7 @@ pub(super) fn output_failed(error: &io::Error) -> Failure {
     } else {
         Failure::new(
             Exit::Local,
-            format!("cannot write to standard output: {error}"),
+            format!("cannot write to standard output: {}", io_text(error)),
         )
     }
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use std::process::ExitCode;
 
 use longhaul::transport::ConnectError;
-use longhaul::{Error, LocalError, Target, TargetError};
+use longhaul::{Error, LocalError, LocalErrorKind, Target, TargetError};
 
 /// How the command ends. The numbers are documented in `--help`: scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,10 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// The remote file that was being worked on.
+    pub(crate) url: Option<String>,
+    /// The next file may fare better.
+    pub(crate) is_of_file: bool,
 }
 
 impl Failure {
@@ -41,6 +45,8 @@ impl Failure {
             exit,
             message: message.into(),
             hint: None,
+            url: None,
+            is_of_file: exit == Exit::Failed,
         }
     }
 
@@ -85,6 +91,7 @@ impl From<LocalError> for Failure {
         let failure = Self::new(Exit::Local, error.to_string());
         Self {
             hint: error.hint().map(str::to_owned),
+            is_of_file: is_of_file(&error),
             ..failure
         }
     }
@@ -93,14 +100,31 @@ impl From<LocalError> for Failure {
 impl Failure {
     /// Why something failed that was done for `target`.
     pub(super) fn of(target: &Target, error: Error) -> Self {
+        let url = target.to_string();
         let is_of_connection = matches!(error, Error::Connect(_));
-        let failure = Self::from(error);
-        if is_of_connection {
-            failure.about(target)
+        // The client knows the path alone, and there may be several hosts.
+        let failure = Self::from(error.renamed(&url));
+        let failure = if is_of_connection {
+            failure.about(&url)
         } else {
             failure
-        }
+        };
+        failure.with_url(url)
     }
+
+    /// Names the remote file, for events.
+    pub(super) fn with_url(mut self, url: String) -> Self {
+        self.url = Some(url);
+        self
+    }
+}
+
+/// Whether only this one file is in the way, and not its directory or the disk.
+fn is_of_file(error: &LocalError) -> bool {
+    matches!(
+        error.kind(),
+        LocalErrorKind::Busy | LocalErrorKind::Name | LocalErrorKind::NotAFile
+    )
 }
 
 impl From<Error> for Failure {
@@ -118,8 +142,14 @@ impl From<Error> for Failure {
             | _ => Exit::Failed,
         };
         let hint = error.hint().map(str::to_owned);
+        let is_of_file = if let Error::Local(error) = &error {
+            is_of_file(error)
+        } else {
+            exit == Exit::Failed
+        };
         Self {
             hint,
+            is_of_file,
             ..Self::new(exit, error.to_string())
         }
     }
@@ -128,5 +158,29 @@ impl From<Error> for Failure {
 impl From<TargetError> for Failure {
     fn from(error: TargetError) -> Self {
         Self::new(Exit::Usage, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_name_the_host_and_tell_whether_others_may_fare_better() {
+        let target: Target = "h:x".parse().expect("a target");
+        let path = "x".to_owned();
+        let failure = Failure::of(&target, Error::Directory { path });
+        assert!(
+            failure.message.starts_with("sftp://h/~/x: "),
+            "{}",
+            failure.message
+        );
+        assert_eq!(failure.url.as_deref(), Some("sftp://h/~/x"));
+        assert!(failure.is_of_file);
+        let error = Error::Timeout {
+            path: "x".into(),
+            after: None,
+        };
+        assert!(!Failure::of(&target, error).is_of_file);
     }
 }

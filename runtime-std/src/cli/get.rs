@@ -9,6 +9,7 @@ use super::progress::Progress;
 use super::sessions::{Sessions, Tally};
 use super::signals::Interrupt;
 use super::size::show_bytes;
+use crate::text::escaped;
 
 pub(super) async fn get(
     plan: &Plan,
@@ -60,7 +61,7 @@ async fn fetch(
     };
     let url = target.to_string();
     let name = download.path().file_name().unwrap_or_default();
-    let name = name.to_string_lossy().into_owned();
+    let name = escaped(name.as_encoded_bytes());
     let mut progress = Progress::new(console, &url, name, download.size(), first);
     let run = download.run(|bytes| progress.update(bytes));
     let failure = match interrupt.guard(run).await {
@@ -103,10 +104,8 @@ async fn keep(download: &mut Download, mut failure: Failure) -> Failure {
         failure.hint = Some(format!("and what has arrived is lost: {error}"));
     } else if kept.bytes > 0 {
         let bytes = show_bytes(kept.bytes);
-        let hint = format!(
-            "{bytes} are kept in {}; --resume goes on",
-            kept.path.display()
-        );
+        let path = escaped(kept.path.as_os_str().as_encoded_bytes());
+        let hint = format!("{bytes} are kept in {path}; --resume goes on");
         failure.hint = Some(match failure.hint {
             Some(before) => format!("{before}; {hint}"),
             None => hint,

@@ -11,6 +11,10 @@ use longhaul::transport::{self, Connection, Stderr};
 use super::args::{Args, Command, Transport};
 use super::exit::Failure;
 use super::size::Window;
+use crate::text::escaped;
+
+/// What `--timeout` is if it is not given.
+const TIMEOUT_SECONDS: u32 = 60;
 
 /// What holds for every file of one run.
 #[derive(Debug)]
@@ -59,7 +63,7 @@ impl Options {
                 "what is in flight must have room in memory",
             ));
         }
-        let timeout = Duration::from_secs(transfer.timeout.into());
+        let timeout = Duration::from_secs(transfer.timeout.unwrap_or(TIMEOUT_SECONDS).into());
         Ok(Self {
             route: Route::new(args)?,
             login: args.connection.login.clone(),
@@ -86,7 +90,12 @@ impl Options {
             (Err(longhaul::TargetError::Local), Route::Command { .. }) => {
                 Ok(Target::from_path(bytes))
             }
-            (Err(error), _) => Err(Failure::from(error).about(text.display())),
+            // The password is not told again: messages end up in logs.
+            (Err(error @ longhaul::TargetError::Password), _) => Err(error.into()),
+            (Err(error), _) => {
+                let shown = escaped(text.as_encoded_bytes());
+                Err(Failure::from(error).about(shown))
+            }
         }
     }
 
@@ -205,6 +214,10 @@ impl Route {
                 if args.output.verbose > 1 {
                     options.push("LogLevel=DEBUG1".into());
                 }
+                // What the user's configuration says holds unless this was asked for.
+                if let Some(seconds @ 1..) = args.transfer.timeout {
+                    options.push(format!("ConnectTimeout={seconds}").into());
+                }
                 Self::Ssh {
                     config: connection.config.clone(),
                     identities: connection.identity.clone(),
@@ -282,10 +295,35 @@ mod tests {
     }
 
     #[test]
+    fn a_given_timeout_also_limits_ssh_and_the_default_leaves_it_alone() {
+        for (line, expected) in [
+            ("longhaul stat h:x", &[][..]),
+            ("longhaul stat h:x --timeout 0", &[]),
+            ("longhaul stat h:x --timeout 5", &["ConnectTimeout=5"]),
+            (
+                "longhaul stat h:x --timeout 5 -o ConnectTimeout=9",
+                // ssh takes the first.
+                &["ConnectTimeout=9", "ConnectTimeout=5"],
+            ),
+        ] {
+            let Route::Ssh { options, .. } = options(line).expect(line).route else {
+                panic!("not ssh: {line}")
+            };
+            assert_eq!(options, expected, "{line}");
+        }
+    }
+
+    #[test]
     fn the_transport_decides_what_a_path_may_look_like() {
         let ssh = options("longhaul stat h:x").expect("options");
         assert!(ssh.target(OsStr::new("/x")).is_err());
         assert!(ssh.target(OsStr::new("h:x")).is_ok());
+        let secret = ssh.target(OsStr::new("sftp://u:secret@h/x"));
+        let failure = secret.expect_err("a password");
+        assert!(!failure.to_string().contains("secret"), "{failure}");
+        let odd = ssh.target(OsStr::new("x\u{1b}[2J\n"));
+        let failure = odd.expect_err("a local path");
+        assert!(!failure.to_string().contains(char::is_control), "{failure}");
         let command = options("longhaul stat x -- sftp-server").expect("options");
         let target = command.target(OsStr::new("/x")).expect("a path");
         assert_eq!((target.host(), target.path()), ("", &b"/x"[..]));

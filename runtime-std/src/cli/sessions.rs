@@ -45,7 +45,8 @@ impl<'a> Sessions<'a> {
         }
         self.console.detail(&format!("connects for {target}"));
         let connection = self.options.connect(target).await;
-        let connection = connection.map_err(|failure| failure.about(target))?;
+        let connection =
+            connection.map_err(|failure| failure.about(target).with_url(target.to_string()))?;
         let client = Client::connect(connection, self.options.config());
         self.clients.push((key, client.clone()));
         Ok(client)
@@ -94,7 +95,7 @@ impl Tally {
         let Err(mut failure) = result else {
             return Ok(());
         };
-        let is_of_file = failure.exit == super::Exit::Failed;
+        let is_of_file = failure.is_of_file;
         if let Some(before) = self.last.take() {
             console.failure(&before);
             failure.exit = before.exit;

@@ -9,13 +9,19 @@ use smol::future::FutureExt as _;
 use smol::stream::StreamExt as _;
 
 use super::exit::{Exit, Failure};
+use crate::clock;
 
 /// How long a failed connection waits for the signal that may have been its cause.
 const SIGNAL_GRACE: Duration = Duration::from_millis(100);
 
+/// A signal this soon after another is the same one: `timeout` sends its own to the process and to the whole group.
+const ECHO_MAX: Duration = Duration::from_millis(200);
+
 /// Signals that ask to stop.
 pub(super) struct Interrupt {
     signals: Signals,
+    /// When the last one came.
+    last: Option<Duration>,
 }
 
 impl Interrupt {
@@ -29,6 +35,7 @@ impl Interrupt {
             |error| Failure::new(Exit::Local, format!("cannot watch for signals: {error}"));
         Ok(Self {
             signals: signals.map_err(failed)?,
+            last: None,
         })
     }
 
@@ -60,11 +67,19 @@ impl Interrupt {
     }
 
     async fn next(&mut self) -> Exit {
-        match self.signals.next().await {
-            Some(Ok(Signal::Term)) => Exit::Terminated,
-            Some(_) => Exit::Interrupted,
-            // The stream does not end; if it did, nothing could be watched any more.
-            None => core::future::pending().await,
+        loop {
+            let exit = match self.signals.next().await {
+                Some(Ok(Signal::Term)) => Exit::Terminated,
+                Some(_) => Exit::Interrupted,
+                // The stream does not end; if it did, nothing could be watched any more.
+                None => core::future::pending().await,
+            };
+            let now = clock::now();
+            let is_echo = |last: Duration| now.saturating_sub(last) < ECHO_MAX;
+            if !self.last.is_some_and(is_echo) {
+                self.last = Some(now);
+                return exit;
+            }
         }
     }
 }

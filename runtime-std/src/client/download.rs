@@ -72,6 +72,8 @@ pub struct Download {
     /// Taken from the shelf and not yet given to the writer.
     waiting: VecDeque<Piece>,
     writer: Option<PartWriter>,
+    /// What a failure of the writer has left, until [`Self::keep`] tells it.
+    kept: Option<Kept>,
     /// All bytes below it were taken from the shelf.
     contiguous: u64,
     arrived: u64,
@@ -157,6 +159,7 @@ impl Client {
             intake: Some(intake),
             waiting: VecDeque::new(),
             writer: Some(PartWriter::new(part)),
+            kept: None,
             contiguous: from,
             arrived: from,
             ended: None,
@@ -325,26 +328,43 @@ impl Download {
         self.file = None;
         match writer.finish(end).await {
             Ok(()) => Ok(end),
-            Err(kept) => Err(kept.error.map_or(Error::Cancelled { path }, Error::Local)),
+            Err(kept) => Err(self.failed(kept)),
         }
     }
 
     /// Why the writer has stopped.
     async fn local_error(&mut self) -> Error {
-        let path = self.url.clone();
-        let kept = self.keep().await;
-        kept.and_then(|kept| kept.error)
-            .map_or(Error::Cancelled { path }, Error::Local)
+        match self.keep().await {
+            Some(kept) => self.failed(kept),
+            None => Error::Cancelled {
+                path: self.url.clone(),
+            },
+        }
+    }
+
+    /// Takes the error out of what is left, and remembers the rest.
+    fn failed(&mut self, mut kept: Kept) -> Error {
+        let error = kept.error.take();
+        self.kept = Some(kept);
+        error.map_or_else(
+            || Error::Cancelled {
+                path: self.url.clone(),
+            },
+            Error::Local,
+        )
     }
 
     /// Stops the download and leaves the part in good order for a later [`DownloadOptions::resume`]; if nothing worth that
-    /// has arrived, it is removed. `None` if nothing is left to keep, since the download has ended or an error took it.
+    /// has arrived, it is removed. `None` if nothing is left to keep, since the download has ended. After a local error,
+    /// which [`Self::run`] has told, this tells once what that has left.
     pub async fn keep(&mut self) -> Option<Kept> {
         // Closed first, so that no more comes; a writer that has stopped tells why below.
         self.file = None;
         let _ = self.carry(true).await;
         self.intake = None;
-        let writer = self.writer.take()?;
+        let Some(writer) = self.writer.take() else {
+            return self.kept.take();
+        };
         Some(writer.keep(self.contiguous).await)
     }
 }

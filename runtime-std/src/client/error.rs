@@ -106,7 +106,7 @@ impl Error {
                 _ => None,
             },
             Self::Directory { .. } => Some("name a file in it; whole trees come later"),
-            Self::Disconnected { .. } => Some("try again; what ssh says is shown with -v"),
+            Self::Disconnected { .. } => Some("check that the server runs, and try again"),
             Self::Protocol {
                 banner: Some(_), ..
             } => {
@@ -118,6 +118,23 @@ impl Error {
             }
             Self::Cancelled { .. } | Self::PathTooLong { .. } | Self::Protocol { .. } => None,
         }
+    }
+
+    /// The same about another name of the file: one with its host, say.
+    #[must_use]
+    pub fn renamed(mut self, name: impl Into<String>) -> Self {
+        match &mut self {
+            Self::Cancelled { path }
+            | Self::Declined { path, .. }
+            | Self::Directory { path }
+            | Self::Disconnected { path, .. }
+            | Self::PathTooLong { path }
+            | Self::Protocol { path, .. }
+            | Self::Shrunk { path, .. }
+            | Self::Timeout { path, .. } => *path = name.into(),
+            Self::Connect(_) | Self::Local(_) => {}
+        }
+        self
     }
 
     /// Makes it of what the core says about `path`; `Closed` and `Protocol` may have better causes.

@@ -53,7 +53,7 @@ impl LocalError {
     pub fn hint(&self) -> Option<&'static str> {
         match self.kind {
             LocalErrorKind::Busy => Some("wait for it to end, or write to another name"),
-            LocalErrorKind::Full => Some("free some space; what has arrived is kept for a resume"),
+            LocalErrorKind::Full => Some("free some space"),
             LocalErrorKind::Name => Some("name the local file"),
             LocalErrorKind::NotAFile => Some("name a file to write, or a directory to write into"),
             LocalErrorKind::NotFound => Some("create the directory first"),

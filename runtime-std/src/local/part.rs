@@ -132,7 +132,11 @@ impl Part {
         let new = with_suffix(&path, "~");
         fs::write(&new, state.to_string())
             .and_then(|()| fs::rename(&new, &path))
-            .map_err(|error| LocalError::io("record progress", &path, error))?;
+            .map_err(|error| {
+                // On a full disk what could be written of it is in the way. The old state stays.
+                let _ = fs::remove_file(&new);
+                LocalError::io("record progress", &path, error)
+            })?;
         self.mark = mark;
         Ok(())
     }
@@ -146,7 +150,7 @@ impl Part {
     }
 
     /// Gives the part, of which all `size` bytes have been written, its final name.
-    pub(super) fn finish(&self, size: u64) -> Result<(), LocalError> {
+    pub(super) fn finish(&mut self, size: u64) -> Result<(), LocalError> {
         let failed = |error| LocalError::io("finish", &self.path, error);
         let found = self.file.metadata().map_err(failed)?.len();
         if found < size {
@@ -154,13 +158,17 @@ impl Part {
             return Err(LocalError::new(LocalErrorKind::System, &self.path, message));
         }
         self.file.set_len(size).map_err(failed)?;
+        // If only the name is refused, a resume has nothing left to fetch.
+        self.mark = size;
         if let Ok(old) = fs::metadata(&self.target) {
             // As if the old file had been written anew. Where that is not permitted, the usual permissions do.
             let _ = self.file.set_permissions(old.permissions());
         }
         fs::rename(&self.path, &self.target)
             .map_err(|error| LocalError::io("rename the finished part", &self.target, error))?;
-        self.remove_state()
+        // The file is whole and has its name; a state without a part means nothing.
+        let _ = self.remove_state();
+        Ok(())
     }
 
     /// Removes the part and its state.
@@ -201,7 +209,13 @@ impl Part {
 
 /// Opens or creates the file, and locks it.
 fn open_locked(path: &Path) -> Result<File, LocalError> {
-    let failed = |error| LocalError::io("create it", path, error);
+    let failed = |error: io::Error| match path.parent() {
+        // The part's name would only distract from what is missing.
+        Some(parent) if error.kind() == io::ErrorKind::NotFound && parent != Path::new("") => {
+            LocalError::io("write into it", parent, error)
+        }
+        _ => LocalError::io("create it", path, error),
+    };
     let busy = || {
         let message = "another process is downloading to the same name";
         LocalError::new(LocalErrorKind::Busy, path, message)
@@ -220,10 +234,11 @@ fn open_locked(path: &Path) -> Result<File, LocalError> {
         Err(TryLockError::WouldBlock) => return Err(busy()),
     }
     // Between opening and locking, its owner may have given it the final name.
-    if is_at(&file, path).map_err(failed)? {
-        Ok(file)
-    } else {
-        Err(busy())
+    match is_at(&file, path) {
+        Ok(true) => Ok(file),
+        Ok(false) => Err(busy()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(busy()),
+        Err(error) => Err(failed(error)),
     }
 }
 

@@ -121,7 +121,7 @@ impl PartWriter {
     /// If that fails, tells what is left instead.
     pub(crate) async fn finish(self, size: u64) -> Result<(), Kept> {
         self.jobs.close();
-        let (part, result) = self.worker.await;
+        let (mut part, result) = self.worker.await;
         unblock(move || match result.and_then(|()| part.finish(size)) {
             Ok(()) => Ok(()),
             Err(error) => Err(leave(part, Some(error))),

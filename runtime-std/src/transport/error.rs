@@ -202,6 +202,12 @@ const CAUSES: &[Cause] = &[
         message: "cannot reach HOST",
         hint: "check host, port and network",
     },
+    Cause {
+        text: "timed out",
+        kind: ConnectErrorKind::Unreachable,
+        message: "HOST does not answer",
+        hint: "check host, port and network, or allow more with --timeout",
+    },
 ];
 
 fn classify(stderr: &[u8]) -> Option<&'static Cause> {

@@ -81,12 +81,19 @@ impl ModelServer {
             Malform::PacketLengthShort => overwrite(&mut bytes, 0, |_| 3),
             Malform::PacketLengthZero => overwrite(&mut bytes, 0, |_| 0),
             Malform::RandomBit => {
-                let bit = self.rng.index(bytes.len() * 8);
-                bytes[bit / 8] ^= 1 << (bit % 8);
+                let was = bytes[4];
+                let places: Vec<usize> = (0..5).chain(body_at..body_at + 4).collect();
+                let at = (*self.rng.pick(&places)).min(bytes.len() - 1);
+                bytes[at] ^= 1 << self.rng.index(8);
+                if was == kind::STATUS && bytes[4] == kind::DATA {
+                    bytes[4] = 250;
+                }
             }
             Malform::Truncated => bytes.truncate(bytes.len() / 2),
             Malform::TypeUnknown => bytes[4] = 250,
-            Malform::TypeWrong if bytes[4] == kind::DATA => bytes[4] = kind::HANDLE,
+            Malform::TypeWrong if matches!(bytes[4], kind::DATA | kind::STATUS) => {
+                bytes[4] = kind::HANDLE;
+            }
             Malform::TypeWrong => bytes[4] = kind::DATA,
         }
         self.put(vec![bytes.into()]);

@@ -98,13 +98,14 @@ pub enum Malform {
     PacketLengthShort,
     /// The packet claims no bytes.
     PacketLengthZero,
-    /// One random bit is flipped.
+    /// One random bit of the length, the type or the first field is flipped: in the id, a handle or the
+    /// payload nobody could see it, nor in a STATUS that becomes DATA.
     RandomBit,
     /// Half of the packet, and then the end of the stream.
     Truncated,
     /// A type that no draft knows.
     TypeUnknown,
-    /// A type that is no reply to this request: HANDLE for DATA and the reverse.
+    /// A type that is no reply to this request: HANDLE for DATA and STATUS, DATA for the rest.
     TypeWrong,
 }
 
@@ -144,7 +145,7 @@ pub struct Quirks {
     pub tiny_read: Option<(u64, u32)>,
     /// From this READ on, so many in-range READs get an empty DATA (Q28).
     pub empty_reads: Option<(u64, u64)>,
-    /// Every so-many-th READ gets so many bytes, whatever it asked for (Q20, Q21).
+    /// Every so-many-th READ that asked for fewer gets so many bytes (Q20, Q21).
     pub long_read: Option<(u64, u32)>,
     /// DATA ends with the `end-of-file` bool of version 6.
     pub data_ends_with_bool: bool,

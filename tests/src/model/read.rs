@@ -110,7 +110,7 @@ impl ModelServer {
         if let Some((_, long)) = self
             .quirks
             .long_read
-            .filter(|(every, _)| nth.is_multiple_of(*every))
+            .filter(|(every, long)| nth.is_multiple_of(*every) && *long > len)
         {
             served = long.into();
         }

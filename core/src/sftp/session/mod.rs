@@ -251,6 +251,11 @@ impl<const REQUESTS: usize, const HANDLES: usize> Session<REQUESTS, HANDLES> {
         self.decoder.handle_eof()
     }
 
+    /// The session is over, for a reason that the stream did not give: no handle is open any more.
+    pub(crate) fn end(&mut self) {
+        self.book.end();
+    }
+
     /// Turns every request of `op` into a tombstone. Their replies are dropped when they come; a handle that
     /// OPEN still brings is closed.
     pub(crate) fn cancel(&mut self, op: u16) {
@@ -274,6 +279,22 @@ impl<const REQUESTS: usize, const HANDLES: usize> Session<REQUESTS, HANDLES> {
                 handles.request_ended(handle);
             }
         });
+        bytes
+    }
+
+    /// Gives up what was cancelled: its replies may never come, and neither window nor CLOSE must wait for them.
+    /// Returns the bytes that are in flight no longer.
+    pub(crate) fn give_up_cancelled(&mut self) -> u64 {
+        let Book { table, handles, .. } = &mut self.book;
+        let mut bytes = 0;
+        for slot in table.tombstones() {
+            if slot.kind == RequestKind::Read {
+                bytes += u64::from(core::mem::take(&mut slot.in_flight));
+                if let Some(handle) = slot.handle.take() {
+                    handles.request_ended(handle);
+                }
+            }
+        }
         bytes
     }
 

@@ -1,5 +1,6 @@
 //! What is outstanding: one slot a request, with its id, and tombstones for those that nobody waits for.
 
+use super::OP_SESSION;
 use super::handles::HandleKey;
 use crate::sftp::wire::RequestKind;
 use crate::window::Sample;
@@ -71,7 +72,7 @@ impl<const REQUESTS: usize> Table<REQUESTS> {
         self.slots.len() - self.free.len()
     }
 
-    /// Requests whose reply somebody waits for.
+    /// Requests whose reply an operation waits for.
     pub(super) fn live(&self) -> usize {
         self.live
     }
@@ -117,7 +118,9 @@ impl<const REQUESTS: usize> Table<REQUESTS> {
             generation,
             ..fresh
         };
-        self.live += 1;
+        if to.op != OP_SESSION {
+            self.live += 1;
+        }
         Some(generation << INDEX_BITS | u32::from(index))
     }
 
@@ -134,7 +137,7 @@ impl<const REQUESTS: usize> Table<REQUESTS> {
         let slot = self.get(id)?;
         let freed = *slot;
         slot.state = State::Free;
-        if freed.state == State::Live {
+        if freed.state == State::Live && freed.to.op != OP_SESSION {
             self.live -= 1;
         }
         // As many places as slots, so it cannot be full.
@@ -153,6 +156,13 @@ impl<const REQUESTS: usize> Table<REQUESTS> {
                 each(slot);
             }
         }
+    }
+
+    /// Requests whose reply nobody waits for.
+    pub(super) fn tombstones(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.slots
+            .iter_mut()
+            .filter(|slot| slot.state == State::Tombstone)
     }
 
     pub(super) fn live_of(&self, op: u16) -> impl Iterator<Item = &Slot> {

@@ -94,6 +94,28 @@ fn fragments_in_any_order_make_the_whole_file() {
 }
 
 #[test]
+fn a_whole_file_whose_name_is_refused_is_kept() {
+    let scratch = Scratch::new("refused");
+    let target = scratch.path().join("x");
+    let data = content(1000);
+    let (part, _) = open(&target, source(1000), false);
+    let kept = block_on(async {
+        let mut writer = PartWriter::new(part);
+        writer.write(0, &mut data.clone()).await.expect("written");
+        fs::create_dir(&target).expect("a directory in the way");
+        writer.finish(1000).await.expect_err("it is in the way")
+    });
+    let kind = kept.error.map(|error| error.kind());
+    assert_eq!((kept.bytes, kind), (1000, Some(LocalErrorKind::NotAFile)));
+    fs::remove_dir(&target).expect("out of the way");
+    let (part, start) = open(&target, source(1000), true);
+    let tail = data.clone();
+    assert_eq!(start, Start::Resume { mark: 1000, tail });
+    block_on(PartWriter::new(part).finish(1000)).expect("finished");
+    assert_eq!(fs::read(&target).expect("a file"), data);
+}
+
+#[test]
 fn a_mark_is_recorded_only_behind_its_bytes() {
     let scratch = Scratch::new("mark");
     let target = scratch.path().join("x");
@@ -255,7 +277,7 @@ fn a_missing_directory_is_named() {
     assert!(
         error
             .to_string()
-            .contains("no/.x.longhaul-part: cannot create it: no such"),
+            .contains("/no: cannot write into it: no such"),
         "{error}"
     );
 }
