@@ -1,8 +1,10 @@
 //! The decoder on written packets: each whole, and split at every byte, must give the same.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
+extern crate alloc;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::*;
 
@@ -208,7 +210,7 @@ fn text_before_version_is_kept_to_its_line_end_however_it_is_split() {
         let mut decoder = Decoder::new();
         let mut error = None;
         for mut piece in text.chunks(piece_len) {
-            error = error.or(decoder.handle_input(&mut piece).err());
+            error = error.or_else(|| decoder.handle_input(&mut piece).err());
         }
         assert_eq!(error, Some(ProtocolError::BannerText));
         assert_eq!(decoder.banner(), &text[..35], "in pieces of {piece_len}");
