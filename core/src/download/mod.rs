@@ -198,6 +198,13 @@ impl<const GAPS: usize> Download<GAPS> {
         !self.is_waiting() && self.gap_due().is_some()
     }
 
+    /// True if it asks one request at a time, whatever the window: as configured, or since a size of 0 is announced for
+    /// what may be made up on the spot.
+    #[must_use]
+    pub fn is_serial(&self) -> bool {
+        self.config.serial || self.size == Some(0)
+    }
+
     /// One request at a time, and one is outstanding.
     fn is_waiting(&self) -> bool {
         let one_at_a_time = self.config.serial

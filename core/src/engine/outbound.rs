@@ -86,7 +86,8 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             if let Work::Download { machine, .. } = &op.work
                 && least.is_none_or(|(least, ..)| (op.in_flight, op.asked) < least)
             {
-                let len = match self.window.read_len(op.in_flight + op.unconsumed) {
+                let held = op.in_flight + op.unconsumed;
+                let len = match self.window.read_len(held, machine.is_serial()) {
                     0 if op.in_flight == 0 && machine.has_gap() => self.window.gap_len(),
                     len => len,
                 };

@@ -43,6 +43,9 @@ const RATE_ROUNDS: usize = 10;
 /// Rounds in a row without a rise of a quarter that end the startup (BBR: 3).
 const FLAT_ROUNDS: u32 = 3;
 
+/// With at most so many requests each is as long as the server allows: their number is the limit, not the window.
+const REQUESTS_FEW: usize = 4;
+
 /// How the window is set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -51,9 +54,10 @@ pub struct WindowConfig {
     /// what the others leave, so that one whose consumer stalls never stops the others. Too small: the path idles (it
     /// needs bandwidth x round trip). Too large: a consumer that stalls leaves so much in memory.
     pub window_bytes_max: u64,
-    /// Receive window of the channel below, in bytes, if it has one. A server that answers in order and may not send could
-    /// never read what lets it go on: so replies with their headers are kept below this, until the server shows that it
-    /// treats the channel apart from its requests. Default `None`.
+    /// Receive window of the channel below, in bytes, if it has one, less the credit that its client may withhold.
+    /// A server that answers in order and may not send could never read what lets it go on: so replies with their
+    /// headers are kept below this, until the server shows that it treats the channel apart from its requests.
+    /// Default `None`.
     pub channel_bytes: Option<u64>,
     /// Bytes outstanding, fixed; `None`, the default, adapts them to the path.
     pub fixed: Option<u64>,
@@ -166,6 +170,8 @@ pub struct Window {
     delivered_at: Instant,
     /// The round ends with the first reply to a request that left after `round_delivered` bytes had come.
     round_delivered: u64,
+    /// Most bytes in flight during the round.
+    round_in_flight: u64,
     round_trip_of_round: Option<Duration>,
     round_trip_min: Option<(Duration, Instant)>,
     rates: [u64; RATE_ROUNDS],
@@ -195,6 +201,7 @@ impl Window {
             delivered: 0,
             delivered_at: Instant::ZERO,
             round_delivered: 0,
+            round_in_flight: 0,
             round_trip_of_round: None,
             round_trip_min: None,
             rates: [0; RATE_ROUNDS],
@@ -246,21 +253,28 @@ impl Window {
     /// The longest READ that a download may send now which holds `held` bytes in flight and unconsumed; 0 if the window
     /// is full, or its part of the memory.
     ///
-    /// One request may always leave while nothing is outstanding or unconsumed, however small the window.
+    /// One request may always leave while nothing is outstanding or unconsumed, however small the window. A download
+    /// that `is_serial` gets READs as long as the server allows, for they go one at a time.
     #[must_use]
-    pub fn read_len(&self, held: u64) -> u32 {
+    pub fn read_len(&self, held: u64, is_serial: bool) -> u32 {
+        let whole = self.chunk.len_max();
         let len = self.next_len();
         let used = self.in_flight + self.unconsumed;
         if used == 0 {
-            return len;
+            return if is_serial { whole } else { len };
         }
         let left_by_others = self
             .config
             .window_bytes_max
             .saturating_sub(used.saturating_sub(held));
-        let next = u64::from(len);
-        let has_room = self.in_flight + next <= self.bytes && held + next <= left_by_others / 4 * 3;
-        if has_room { len } else { 0 }
+        let of_window = self.bytes.saturating_sub(self.in_flight);
+        let of_memory = (left_by_others / 4 * 3).saturating_sub(held);
+        let room = u32::try_from(of_window.min(of_memory)).unwrap_or(u32::MAX);
+        match room {
+            room if room < len => 0,
+            room if is_serial => whole.min(room),
+            _ => len,
+        }
     }
 
     /// The longest READ to send now that fills a gap of a download with nothing in flight, though [`Self::read_len`]
@@ -282,9 +296,10 @@ impl Window {
     }
 
     fn next_len(&self) -> u32 {
-        match self.config.fixed {
-            Some(_) => self.chunk.len_max(),
-            None => self.chunk.len(self.bytes),
+        if self.config.fixed.is_some() || self.requests_max() <= REQUESTS_FEW {
+            self.chunk.len_max()
+        } else {
+            self.chunk.len(self.bytes)
         }
     }
 
@@ -314,6 +329,7 @@ impl Window {
         }
         self.chunk.handle_sent(len);
         self.in_flight += u64::from(len);
+        self.round_in_flight = self.round_in_flight.max(self.in_flight);
         let (delivered, delivered_at) = (self.delivered, self.delivered_at);
         Sample {
             sent_at: now,
@@ -446,6 +462,13 @@ impl Window {
     fn end_round(&mut self, now: Instant) {
         self.round_delivered = self.delivered;
         let round_trip = self.round_trip_of_round.take();
+        let in_flight = core::mem::replace(&mut self.round_in_flight, self.in_flight);
+        let bytes = self.bytes.min(self.config.window_bytes_max / 4 * 3);
+        if in_flight + u64::from(self.next_len()) <= bytes {
+            // Something else kept the requests few: one at a time, a slow consumer, the end of the file. That says nothing of
+            // the path, and must not make the window smaller.
+            return;
+        }
         match self.phase {
             Phase::Startup {
                 rate_full,

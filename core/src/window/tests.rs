@@ -35,7 +35,7 @@ impl Path {
 
     fn ask(&mut self) {
         loop {
-            let len = self.window.read_len(0);
+            let len = self.window.read_len(0, false);
             if len == 0 {
                 break;
             }
@@ -168,8 +168,8 @@ fn each_download_has_three_quarters_of_what_the_others_leave() {
         .with_read_len_max(32 * 1024);
     let mut window = Window::new(config, READ_LEN);
     let mut fill = |held: &mut u64| {
-        while window.read_len(*held) > 0 {
-            let len = window.read_len(*held);
+        while window.read_len(*held, false) > 0 {
+            let len = window.read_len(*held, false);
             let _ = window.handle_sent(Instant::ZERO, len);
             window.handle_data(Instant::ZERO, usize::try_from(len).expect("few"));
             *held += u64::from(len);
@@ -186,10 +186,10 @@ fn each_download_has_three_quarters_of_what_the_others_leave() {
 fn a_gap_is_asked_though_all_that_came_lies_unconsumed() {
     let config = WindowConfig::default().with_window_bytes_max(64 * 1024);
     let mut window = Window::new(config, 32 * 1024);
-    let asked = window.read_len(0);
+    let asked = window.read_len(0, false);
     assert_eq!(asked, 16 * 1024);
     let mut held = 0;
-    while window.read_len(held) > 0 {
+    while window.read_len(held, false) > 0 {
         let _ = window.handle_sent(Instant::ZERO, asked);
         held += u64::from(asked);
     }
@@ -198,19 +198,19 @@ fn a_gap_is_asked_though_all_that_came_lies_unconsumed() {
     let _ = window.handle_sent(Instant::ZERO, asked);
     assert_eq!(window.gap_len(), 0, "full, and something is on its way");
     window.handle_data(Instant::ZERO, 64 * 1024);
-    assert_eq!((window.read_len(held), window.gap_len()), (0, asked));
+    assert_eq!((window.read_len(held, false), window.gap_len()), (0, asked));
 }
 
 #[test]
 fn one_request_leaves_however_small_the_window() {
     let config = WindowConfig::default().with_window_bytes_max(1);
     let mut window = Window::new(config, READ_LEN);
-    let len = window.read_len(0);
+    let len = window.read_len(0, false);
     assert!(len > 0);
     let _ = window.handle_sent(Instant::ZERO, len);
-    assert_eq!(window.read_len(u64::from(len)), 0);
+    assert_eq!(window.read_len(u64::from(len), false), 0);
     window.handle_discarded(u64::from(len));
-    assert_eq!(window.read_len(0), len);
+    assert_eq!(window.read_len(0, false), len);
 }
 
 #[test]

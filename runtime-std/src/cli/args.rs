@@ -111,7 +111,7 @@ pub(super) struct TransferArgs {
 
     /// Give up when nothing has arrived for this long; 0 never does [default: 60].
     ///
-    /// For the time until ssh has reached the server it counts only if given: ssh has its own ConnectTimeout.
+    /// Over ssh it also limits the login, passwords included, but only if it is given.
     #[arg(long, global = true, value_name = "SECONDS")]
     pub(super) timeout: Option<u32>,
 }

@@ -27,6 +27,8 @@ pub(super) struct Options {
     is_serial: bool,
     /// Longest time without progress.
     timeout: Option<Duration>,
+    /// Longest time for the login and what follows it, if `--timeout` was given.
+    handshake: Option<Duration>,
 }
 
 /// How servers are reached.
@@ -72,6 +74,10 @@ impl Options {
             memory_max: transfer.memory_max,
             is_serial: transfer.serial,
             timeout: (!timeout.is_zero()).then_some(timeout),
+            handshake: transfer
+                .timeout
+                .filter(|&seconds| seconds > 0)
+                .map(|_| timeout),
         })
     }
 
@@ -103,7 +109,8 @@ impl Options {
     pub(super) fn config(&self) -> Config {
         let config = Config::default()
             .with_serial(self.is_serial)
-            .with_no_progress_max(self.timeout);
+            .with_no_progress_max(self.timeout)
+            .with_handshake_max(self.handshake);
         let config = match self.window {
             Window::Auto => config,
             Window::Fixed(bytes) => config.with_window_bytes(Some(bytes)),
