@@ -108,6 +108,8 @@ fn apply<const REQUESTS: usize>(
     let op_of = |ops: &mut [Op<REQUESTS>], to: To| -> Option<OpId> {
         let op = ops.get_mut(usize::from(to.op))?;
         op.progress_at = now;
+        op.asked_at = now;
+        op.is_given_up = false;
         Some(OpId {
             index: to.op,
             generation: op.generation,
@@ -118,6 +120,7 @@ fn apply<const REQUESTS: usize>(
             // What was submitted before leaves only now.
             for op in ops {
                 op.progress_at = now;
+                op.asked_at = now;
             }
             Taken::Ready
         }

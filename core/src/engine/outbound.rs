@@ -51,7 +51,10 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             return 0;
         };
         if op.in_flight == 0 {
-            op.progress_at = now;
+            op.asked_at = now;
+            if !op.is_given_up {
+                op.progress_at = now;
+            }
         }
         if is_first {
             self.input_at = now;
@@ -75,8 +78,14 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
     /// The download whose READ is due next and how long that may be, if the window, the table and the requests'
     /// bound have room for one.
     fn next_download(&self) -> Option<(u16, u32)> {
+        // An eighth of the table is for asking anew: a server that drops requests never frees their slots.
+        let reserve = if self.window.has_stalled() {
+            0
+        } else {
+            REQUESTS / 4
+        };
         if !self.session.is_ready()
-            || self.session.is_full()
+            || self.session.outstanding() + reserve >= REQUESTS
             || self.session.live() >= self.window.requests_max()
         {
             return None;
@@ -168,13 +177,18 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
             .stall_deadline()
             .is_some_and(|deadline| now >= deadline.at)
         {
-            self.stalls += 1;
-            self.input_at = now;
+            let is_silent = now >= self.input_at + self.config.stall_after;
+            if is_silent {
+                self.stalls += 1;
+                self.input_at = now;
+            }
             self.window.handle_stall();
             self.window
                 .handle_discarded(self.session.give_up_cancelled());
             for index in 0..OPS {
-                self.give_up(index);
+                if is_silent || self.silent_at(index).is_some_and(|at| now >= at) {
+                    self.give_up(index);
+                }
             }
         }
         for index in 0..OPS {
@@ -214,11 +228,22 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
                 if machine.outstanding() > 0 || (is_full && machine.has_request(u32::MAX)))
         });
         let due = downloads && self.stalls < STALLS_MAX;
-        let at = self.input_at + self.config.stall_after;
-        due.then_some(Deadline {
+        let all = due.then(|| self.input_at + self.config.stall_after);
+        let of_ops = (0..OPS).filter_map(|index| self.silent_at(index)).min();
+        let at = all.into_iter().chain(of_ops).min()?;
+        Some(Deadline {
             at,
             cause: Cause::Stall,
         })
+    }
+
+    /// When a download has waited so long that its requests must be lost, though others get answers. Twice the time: it
+    /// may have to wait for those.
+    fn silent_at(&self, index: usize) -> Option<Instant> {
+        let op = self.ops.get(index)?;
+        let is_asking =
+            matches!(&op.work, Work::Download { machine, .. } if machine.outstanding() > 0);
+        is_asking.then(|| op.asked_at + self.config.stall_after * 2)
     }
 
     /// Gives up what a download has outstanding, so that it is asked anew under new ids.
@@ -234,6 +259,8 @@ impl<const OPS: usize, const REQUESTS: usize, const HANDLES: usize> Engine<OPS, 
         self.window
             .handle_discarded(self.session.give_up(index, lost));
         op.in_flight = 0;
+        op.asked_at = self.now;
+        op.is_given_up = true;
         // What was outstanding may all lie behind an end or an error: then nothing more is asked.
         self.settle(index);
     }

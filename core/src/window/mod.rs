@@ -242,6 +242,12 @@ impl Window {
         self.round_trip_min.map(|(round_trip, _)| round_trip)
     }
 
+    /// True after a stall, unless it has turned out to be a pause.
+    #[must_use]
+    pub fn has_stalled(&self) -> bool {
+        self.requests_after_stall.is_some()
+    }
+
     /// Most requests outstanding.
     #[must_use]
     pub fn requests_max(&self) -> usize {
