@@ -470,7 +470,8 @@ impl Window {
         let round_trip = self.round_trip_of_round.take();
         let in_flight = core::mem::replace(&mut self.round_in_flight, self.in_flight);
         let bytes = self.bytes.min(self.config.window_bytes_max / 4 * 3);
-        if in_flight + u64::from(self.next_len()) <= bytes {
+        // A quarter of slack: the window may have grown since the last request left.
+        if in_flight + in_flight / 4 + u64::from(self.next_len()) <= bytes {
             // Something else kept the requests few: one at a time, a slow consumer, the end of the file. That says nothing of
             // the path, and must not make the window smaller.
             return;
